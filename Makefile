@@ -1,0 +1,43 @@
+# Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench reproduce clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+DATA ?= $(or $(BIAS_PIPELINE_DATA),../shared/data)
+# Without a GPU, pin a torch that brings no CUDA packages.
+CONSTRAINTS := $(if $(shell command -v nvidia-smi),,-c constraints-cpu.txt)
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*##/\t/' | expand -t 12
+
+.venv/installed: pyproject.toml constraints-cpu.txt
+	@echo "setting up .venv (a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS) -e '.[dev,slurm]'
+	@touch $@
+
+demo: .venv/installed  ## LIC and Leakage of the embedded data set's captioners
+	@$(BIN)/python -m bias_pipeline metric=lic,leakage captioner=all
+
+test: .venv/installed  ## run the tests
+	@$(BIN)/python -m pytest -n auto
+
+lint: .venv/installed  ## check style and types
+	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && $(BIN)/mypy --no-error-summary
+
+format: .venv/installed  ## put the code in its format
+	@$(BIN)/ruff check -q --fix-only . && $(BIN)/ruff format -q .
+
+bench: .venv/installed  ## measure speed (benchmarks/)
+	@$(BIN)/python -m benchmarks.text
+	@$(BIN)/python -m benchmarks.cells
+
+reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
+	@$(BIN)/python -m experiments.lic_reproduction.reproduce $(DATA)
+	@$(BIN)/python -m experiments.lic_reproduction.lstm $(DATA)
+	@$(BIN)/python -m experiments.dbac_readings.reproduce $(DATA)
+
+clean:  ## remove what runs and tests have left; the environment stays
+	@rm -rf outputs/[!R]* outputs/.[!.]* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -path ./.venv -prune -o -name __pycache__ -print | xargs rm -rf

@@ -1,0 +1,8 @@
+"""``python -m bias_pipeline``."""
+
+import sys
+
+from bias_pipeline.door import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The attacker: an encoder and a head that guess the attribute. Needs PyTorch and Lightning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.attackers.batches import Batch
+
+
+class Attacker(pl.LightningModule):
+    """Guesses K exclusive groups or T independent tasks from captions.
+
+    Two groups have a single output under a sigmoid (as in the LIC code), K > 2 a softmax over K
+    outputs, T tasks one sigmoid each.
+
+    Args:
+        encoder: tokens (N, L) and lengths (N,) to vectors (N, D).
+        head: vectors (N, D) to outputs (N, O).
+        exclusive: whether groups exclude each other.
+        optimizer: settings of Adam.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        exclusive: bool,
+        optimizer: Mapping[str, float],
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+        self.exclusive = exclusive
+        self.optimizer_settings = dict(optimizer)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Outputs (N, O) before the sigmoid or softmax."""
+        outputs: Tensor = self.head(self.encoder(tokens, lengths))
+        return outputs
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch."""
+        del batch_idx
+        tokens, lengths, targets = batch
+        outputs = self(tokens, lengths).float()
+        if self.exclusive and outputs.shape[1] > 1:
+            loss = nn.functional.cross_entropy(outputs, targets)
+        else:
+            wanted = targets.reshape(outputs.shape).float()
+            loss = nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
+        self.log("train_loss", loss, batch_size=len(lengths))
+        return loss
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam."""
+        return torch.optim.Adam(self.parameters(), **self.optimizer_settings)  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def probabilities(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Answers (N, K) or (N, T), without dropout."""
+        self.eval()
+        outputs = self(tokens, lengths).double()
+        if self.exclusive and outputs.shape[1] > 1:
+            return outputs.softmax(dim=1)
+        p = outputs.sigmoid()
+        return torch.cat([1 - p, p], dim=1) if self.exclusive else p

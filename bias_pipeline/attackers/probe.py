@@ -1,0 +1,91 @@
+"""The engine: a fresh attacker for every split, its answers kept so nothing is trained twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled, Predictions
+from bias_pipeline.cache import ArrayCache
+from bias_pipeline.progress import track
+from bias_pipeline.split import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One attacker to train: positions within a :class:`Labelled`."""
+
+    seed: int
+    train: IntArray
+    test: IntArray
+
+
+class Probe(ABC):
+    """Trains one attacker per split and returns what each answered on its test images.
+
+    Args:
+        cache: folder where answers are kept, None to keep none. Where answers are kept does not
+            change them, so it is no part of a result's identity.
+    """
+
+    def __init__(self, cache: str | None = None) -> None:
+        self.cache = None if cache is None else ArrayCache(cache)
+
+    @property
+    @abstractmethod
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides an attacker's answers, as plain data."""
+
+    @abstractmethod
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterable[FloatArray]:
+        """The answers of a fresh attacker for each job, in order: (tests, K) or (tests, T)."""
+
+    def fit_predict(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
+        """Train what has not been trained before.
+
+        Args:
+            data: captions and labels.
+            splits: one attacker is trained for each.
+
+        Returns:
+            The answers on the test captions, in the order of ``splits``.
+        """
+        groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
+        selected = [split.select(data.captions.images, groups) for split in splits]
+        jobs = [
+            Job(split.seed, train, test)
+            for split, (train, test) in zip(splits, selected, strict=True)
+        ]
+        probs = self._answers(data, jobs)
+        return Predictions(
+            name=data.name,
+            seeds=tuple(job.seed for job in jobs),
+            images=tuple(data.captions.images[job.test] for job in jobs),
+            truth=tuple(data.labels[job.test] for job in jobs),
+            probs=tuple(probs),
+            classes=data.classes,
+        )
+
+    def _answers(self, data: Labelled, jobs: Sequence[Job]) -> list[FloatArray]:
+        if self.cache is None:
+            return list(track(self.train(data, jobs), len(jobs)))
+        keys = [self._key(data, job) for job in jobs]
+        found = {key: self.cache.get(key) for key in keys}
+        missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
+        answers = track(self.train(data, [job for _, job in missing]), len(missing))
+        for (key, _), probs in zip(missing, answers, strict=True):
+            self.cache.put(key, probs)
+            found[key] = probs
+        return [answer for key in keys if (answer := found[key]) is not None]
+
+    def _key(self, data: Labelled, job: Job) -> str:
+        sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
+        sha.update(f"{data.digest} {job.seed}".encode())
+        for part in (job.train, job.test):
+            sha.update(part.astype("<i8").tobytes() + b"|")
+        return sha.hexdigest()

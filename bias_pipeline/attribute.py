@@ -1,0 +1,143 @@
+"""Protected attributes and task vocabularies: words and labels, read from YAML alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """How one data set writes the groups of an attribute.
+
+    Attributes:
+        field: the name of the label column in the data set.
+        groups: raw label to group name.
+        strata: raw labels that belong to no group ("Unsure", "Both", empty); images that carry
+            one are counted and reported under that name, never scored.
+    """
+
+    field: str
+    groups: Mapping[str, str]
+    strata: Sequence[str] = ()
+
+    def group_of(self, raw: str) -> str | None:
+        """The group of a raw label, None for a stratum.
+
+        Raises:
+            DataError: if the label is neither a known label nor a known stratum.
+        """
+        if raw in self.groups:
+            return self.groups[raw]
+        if raw in self.strata:
+            return None
+        allowed = [*self.groups, *self.strata]
+        raise DataError(
+            f"label {raw!r} in column {self.field!r} is unknown; "
+            f"{did_you_mean(raw, map(repr, allowed))} "
+            "Map it in the attribute's YAML (labels.<dataset>.groups or .strata)."
+        )
+
+
+@dataclass(frozen=True)
+class WordList:
+    """A published word list, kept beside our own.
+
+    Attributes:
+        words: the words that are masked.
+        token: what replaces each of them.
+    """
+
+    words: Sequence[str]
+    token: str
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A protected attribute: the words that reveal each group and the labels of each data set.
+
+    Attributes:
+        name: the attribute's name, as in ``attribute=``.
+        groups: K >= 2 group names; a group's position is its class index.
+        words: group name to the words that reveal it. Lower case, no word in two groups.
+        labels: data set name to how that data set writes the groups.
+        also_masked: words that reveal the attribute without telling which group.
+        presets: published word lists by name.
+        source: where words and labels come from.
+    """
+
+    name: str
+    groups: Sequence[str]
+    words: Mapping[str, Sequence[str]]
+    labels: Mapping[str, LabelMap]
+    also_masked: Sequence[str] = ()
+    presets: Mapping[str, WordList] = field(default_factory=dict)
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that the words belong to the groups.
+
+        Raises:
+            UsageError: on fewer than two groups, words of an unknown group, or a word that
+                stands in two groups.
+        """
+        if len(set(self.groups)) < 2:
+            raise UsageError(f"attribute {self.name!r}: at least two distinct groups are needed")
+        owner: dict[str, str] = {}
+        for group, words in self.words.items():
+            if group not in self.groups:
+                raise UsageError(
+                    f"attribute {self.name!r}: words of unknown group {group!r}; "
+                    f"{did_you_mean(group, self.groups)}"
+                )
+            for word in words:
+                if owner.setdefault(word, group) != group:
+                    raise UsageError(
+                        f"attribute {self.name!r}: {word!r} stands in {owner[word]!r} and {group!r}"
+                    )
+
+    @property
+    def all_words(self) -> tuple[str, ...]:
+        """Every word that reveals the attribute, sorted."""
+        words = {word for group in self.words.values() for word in group}
+        return tuple(sorted(words | set(self.also_masked)))
+
+    def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
+        """The groups that ``dataset`` can hold, in the attribute's order, and how it writes them.
+
+        A data set may know fewer groups than the attribute; chance is then that of its own.
+
+        Raises:
+            UsageError: if the data set carries no labels of this attribute.
+        """
+        if dataset not in self.labels:
+            raise UsageError(
+                f"dataset {dataset!r} has no labels of attribute {self.name!r}; "
+                f"it is labelled in: {', '.join(sorted(self.labels)) or 'none'}"
+            )
+        labels = self.labels[dataset]
+        held = set(labels.groups.values())
+        return tuple(group for group in self.groups if group in held), labels
+
+
+@dataclass(frozen=True)
+class TaskVocabulary:
+    """The tasks that a caption may name, such as the 80 COCO objects.
+
+    Attributes:
+        name: the vocabulary's name.
+        tasks: task name to the words and phrases that name it (synonyms and plurals, lower case;
+            a phrase is words with one blank between). The task's own name is always one of them.
+        source: where the list comes from.
+    """
+
+    name: str
+    tasks: Mapping[str, Sequence[str]]
+    source: str = ""
+
+    @property
+    def all_words(self) -> tuple[str, ...]:
+        """Every word or phrase that names a task, sorted."""
+        return tuple(sorted({word for words in self.tasks.values() for word in words}))

@@ -1,0 +1,95 @@
+"""A content-addressed store of arrays: the key says what was computed, a checksum that it is whole.
+
+Writers never wait for each other. A damaged entry counts as absent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import ResourceError
+
+log = logging.getLogger(__name__)
+
+
+class ArrayCache:
+    """Arrays of float64 on disk.
+
+    Args:
+        root: the folder; made when something is first kept.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cache = ArrayCache(folder)
+        ...     cache.put("ab12", np.ones((2, 3)))
+        ...     cache.get("ab12").shape, cache.get("cd34")
+        ((2, 3), None)
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def get(self, key: str) -> npt.NDArray[np.float64] | None:
+        """The array kept under a key, None if there is none or it is damaged."""
+        try:
+            raw = self._path(key).read_bytes()
+        except FileNotFoundError:
+            return None
+        checksum, body = raw[:32], raw[32:]
+        if hashlib.sha256(key.encode() + body).digest() != checksum:
+            log.warning("cache entry %s is damaged and will be computed again", self._path(key))
+            return None
+        n_axes = int(np.frombuffer(body[:8], "<i8")[0])
+        shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
+        return np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+
+    def put(self, key: str, array: npt.NDArray[np.float64]) -> None:
+        """Keep an array.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        header = np.array([array.ndim, *array.shape], "<i8").tobytes()
+        body = header + np.ascontiguousarray(array, "<f8").tobytes()
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, hashlib.sha256(key.encode() + body).digest() + body, sync=False)
+        except OSError as error:
+            raise ResourceError(
+                f"cannot write the cache at {self.root}: {error.strerror}"
+            ) from error
+
+    def _path(self, key: str) -> Path:
+        return self.root / key[:2] / key
+
+
+def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
+    """Write a file so that a reader sees the old or the new content whole, never a part.
+
+    Args:
+        path: the file; its folder must exist.
+        content: its new content.
+        sync: force it to the disk before it takes its name.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -1,0 +1,248 @@
+"""Captions as integer columns, so that rewriting words costs one look-up per distinct word.
+
+A transform of text (tokenise, mask, align) decides word by word. It is therefore applied to the
+few thousand distinct words of a corpus and then gathered over the millions of running ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+_SEPARATOR = "\0"  # str.split keeps it, unlike every other control character that could serve
+_BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
+
+
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """N captions of T running words over V distinct words.
+
+    Attributes:
+        types: the V distinct words, each used at least once by a freshly built column.
+        tokens: (T,) int64, index into ``types`` of each running word.
+        starts: (N + 1,) int64, caption ``i`` is ``tokens[starts[i]:starts[i + 1]]``.
+        images: (N,) int64, the row of the image that each caption describes, ascending.
+
+    Example:
+        >>> captions = Captions.from_texts(["a dog", "the dog runs"])
+        >>> captions.types
+        ('a', 'dog', 'the', 'runs')
+        >>> captions.text(1)
+        'the dog runs'
+    """
+
+    types: tuple[str, ...]
+    tokens: IntArray
+    starts: IntArray
+    images: IntArray
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str], images: Sequence[int] | None = None) -> Captions:
+        """Split texts at white space.
+
+        Args:
+            texts: N captions.
+            images: (N,) row of the image of each caption, ascending; 0 .. N - 1 if left out.
+        """
+        index: dict[str, int] = {_SEPARATOR: 0}
+        parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
+        flat = np.concatenate([part for part in parts if len(part)] or [np.empty(0, np.int64)])
+        ends = np.flatnonzero(flat == 0)
+        lengths = np.diff(ends, prepend=-1) - 1
+        rows = np.arange(len(texts)) if images is None else np.asarray(images, np.int64)
+        return cls(tuple(index)[1:], flat[flat > 0] - 1, offsets(lengths), rows.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def words(self, row: int) -> list[str]:
+        """The words of one caption."""
+        return [self.types[t] for t in self.tokens[self.starts[row] : self.starts[row + 1]]]
+
+    def text(self, row: int) -> str:
+        """One caption, its words joined by single blanks."""
+        return " ".join(self.words(row))
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) number of words of each caption."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """(V,) number of times each distinct word occurs."""
+        return np.bincount(self.tokens, minlength=len(self.types))
+
+    @cached_property
+    def positions(self) -> IntArray:
+        """(N,) 0 for the first caption of an image, 1 for its second, and so on."""
+        first = np.searchsorted(self.images, self.images, side="left")
+        return np.arange(len(self)) - first
+
+    @cached_property
+    def identities(self) -> IntArray:
+        """(N,) equal numbers for captions of equal words."""
+        index: dict[bytes, int] = {}
+        raw, width = self.tokens.tobytes(), self.tokens.itemsize
+        bounds = (self.starts * width).tolist()
+        return np.array(
+            [index.setdefault(raw[a:b], len(index)) for a, b in itertools.pairwise(bounds)],
+            np.int64,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of words, order and images: equal columns have equal digests."""
+        sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
+        for column in (self.tokens, self.starts, self.images):
+            sha.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
+        return sha.hexdigest()
+
+    def mentions(self, words: Iterable[str]) -> npt.NDArray[np.bool_]:
+        """(N,) whether each caption holds at least one of the words."""
+        wanted = frozenset(words)
+        hit = np.array([word in wanted for word in self.types], dtype=bool)
+        return self._any(hit[self.tokens] if len(self.types) else np.empty(0, bool))
+
+    def _any(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        total = np.concatenate([[0], np.cumsum(flags)])
+        hits: npt.NDArray[np.bool_] = total[self.starts[1:]] > total[self.starts[:-1]]
+        return hits
+
+    def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Captions:
+        """The captions at the given rows (indices or a mask), unused words dropped."""
+        picked = np.flatnonzero(rows) if rows.dtype == bool else rows
+        lengths = self.lengths[picked]
+        tokens = self.tokens[ranges(self.starts[picked], lengths)]
+        return Captions(self.types, tokens, offsets(lengths), self.images[picked]).compact()
+
+    def position(self, k: int) -> Captions:
+        """The k-th caption (from 0) of every image that has that many."""
+        return self.take(self.positions == k)
+
+    def compact(self) -> Captions:
+        """The same captions without words that no caption uses, in order of first use."""
+        used, first = np.unique(self.tokens, return_index=True)
+        order = used[np.argsort(first, kind="stable")]
+        renumber = np.zeros(len(self.types), np.int64)
+        renumber[order] = np.arange(len(order))
+        types = tuple(self.types[t] for t in order)
+        return Captions(types, renumber[self.tokens], self.starts, self.images)
+
+    def rewrite(self, rule: Callable[[str], Sequence[str]]) -> Captions:
+        """Replace every word by the words that ``rule`` makes of it (none, one or many).
+
+        The rule is called once per distinct word.
+
+        Example:
+            >>> shout = Captions.from_texts(["a dog"]).rewrite(lambda w: [w.upper(), "!"])
+            >>> shout.text(0)
+            'A ! DOG !'
+        """
+        pieces = [rule(word) for word in self.types]
+        index: dict[str, int] = {}
+        for word in itertools.chain.from_iterable(pieces):
+            index.setdefault(word, len(index))
+        flat = np.array([index[w] for w in itertools.chain.from_iterable(pieces)], np.int64)
+        sizes = np.array([len(piece) for piece in pieces], np.int64)
+        if (sizes == 1).all():
+            return Captions(tuple(index), flat[self.tokens], self.starts, self.images)
+        return self._expand(tuple(index), flat, sizes)
+
+    def _expand(self, types: tuple[str, ...], flat: IntArray, sizes: IntArray) -> Captions:
+        widths = sizes[self.tokens]
+        tokens = flat[ranges(offsets(sizes)[:-1][self.tokens], widths)]
+        starts = offsets(widths)[self.starts]
+        return Captions(types, tokens, starts, self.images)
+
+    def join(self, phrases: Iterable[str]) -> Captions:
+        """Make one word of every occurrence of a phrase ("hot dog"), the longest first.
+
+        Args:
+            phrases: words joined by single blanks; single words are left alone.
+
+        Example:
+            >>> Captions.from_texts(["a hot dog stand"]).join(["hot dog"]).words(0)
+            ['a', 'hot dog', 'stand']
+        """
+        joined = self
+        index = {word: i for i, word in enumerate(self.types)}  # joining only adds words
+        split = [phrase.split(" ") for phrase in phrases]
+        for words in sorted((w for w in split if len(w) > 1), key=len, reverse=True):
+            if all(word in index for word in words):
+                joined = joined._join_one(words, [index[word] for word in words])
+        return joined
+
+    def _join_one(self, words: Sequence[str], phrase: Sequence[int]) -> Captions:
+        hits = self._occurrences(phrase)
+        if not len(hits):
+            return self
+        tokens = self.tokens.copy()
+        tokens[hits] = len(self.types)
+        kept = np.ones(len(tokens), bool)
+        for offset in range(1, len(words)):
+            kept[hits + offset] = False
+        starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
+        return Captions((*self.types, " ".join(words)), tokens[kept], starts, self.images)
+
+    def _occurrences(self, phrase: Sequence[int]) -> IntArray:
+        """Where a phrase begins, without overlaps and never across two captions."""
+        begins = np.flatnonzero(self.tokens == phrase[0])
+        begins = begins[begins + len(phrase) <= len(self.tokens)]
+        for offset, token in enumerate(phrase):
+            begins = begins[self.tokens[begins + offset] == token]
+        caption = np.searchsorted(self.starts, begins, side="right")
+        begins = begins[begins + len(phrase) <= self.starts[caption]]
+        return _without_overlaps(begins, len(phrase))
+
+
+def offsets(lengths: IntArray) -> IntArray:
+    """(N + 1,) where ragged rows of the given lengths start and end.
+
+    Example:
+        >>> offsets(np.array([2, 0, 3])).tolist()
+        [0, 2, 2, 5]
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Concatenated ``arange(start, start + length)`` of every pair.
+
+    Example:
+        >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+        [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(lengths)
+    shift = np.repeat(starts - (ends - lengths), lengths)
+    return np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) + shift
+
+
+def _split(texts: Sequence[str], index: dict[str, int]) -> IntArray:
+    """Word numbers of a batch of texts, a 0 after each; new words are added to ``index``."""
+    joined = f" {_SEPARATOR} ".join([*texts, ""])
+    if joined.count(_SEPARATOR) > len(texts):
+        joined = f" {_SEPARATOR} ".join([*(t.replace(_SEPARATOR, " ") for t in texts), ""])
+    words = joined.split()
+    for word in dict.fromkeys(words):
+        index.setdefault(word, len(index))
+    return np.fromiter(map(index.__getitem__, words), np.int64, len(words))
+
+
+def _without_overlaps(begins: IntArray, width: int) -> IntArray:
+    """Drop occurrences that overlap the one kept before them ("a b a b a" holds "a b a" once)."""
+    if len(begins) < 2 or (np.diff(begins) >= width).all():
+        return begins
+    kept = [int(begins[0])]
+    for begin in begins[1:].tolist():
+        if begin - kept[-1] >= width:
+            kept.append(begin)
+    return np.array(kept, np.int64)

@@ -1,0 +1,1 @@
+"""Data sets: files on disk to a corpus, one file each."""

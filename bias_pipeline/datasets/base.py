@@ -1,0 +1,61 @@
+"""What every data set can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+from bias_pipeline.attribute import Attribute
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+
+
+class Dataset(ABC):
+    """Files on disk that become a corpus."""
+
+    name: str
+
+    @abstractmethod
+    def captioners(self) -> Sequence[str]:
+        """Every captioner by name; the first is the default."""
+
+    def all_captioners(self, attribute: Attribute) -> Sequence[str]:
+        """What ``captioner=all`` stands for: those whose files are there."""
+        del attribute
+        return self.captioners()
+
+    @abstractmethod
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """Read one captioner's captions with the attribute's labels.
+
+        Raises:
+            UsageError: if the captioner or the attribute is unknown to the data set.
+            ResourceError: if a file is absent.
+            DataError: if a file cannot be scored as it is.
+        """
+
+    def check_captioner(self, captioner: str) -> None:
+        """Refuse unknown names.
+
+        Raises:
+            UsageError: with the nearest known name.
+        """
+        if captioner not in self.captioners():
+            raise UsageError(
+                f"captioner {captioner!r} is unknown to dataset {self.name!r}; "
+                f"{did_you_mean(captioner, self.captioners())}"
+            )
+
+
+def check_folder(root: Path, dataset: str) -> None:
+    """Refuse a data folder that is not there.
+
+    Raises:
+        ResourceError: naming the folder and the key to set.
+    """
+    if not root.is_dir():
+        raise ResourceError(
+            f"dataset {dataset!r}: {root} is not a folder; "
+            "set dataset.root=... to where the data lies"
+        )

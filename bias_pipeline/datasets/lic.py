@@ -1,0 +1,173 @@
+"""``dataset=lic``: the pickles that LIC and RELIC published, as they were published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus import Corpus, Record, canonical_id
+from bias_pipeline.datasets.base import Dataset, check_folder
+from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+
+_OBJECTS = "rmdup_object_list"
+
+
+class LicDataset(Dataset):
+    """The folder ``bias_data``: one pickle for each captioner and attribute.
+
+    Human captions may cover a part of the images; the score then rests on that part and says so.
+
+    Args:
+        root: the folder.
+        human: attribute name to the file with people's captions.
+        captioners: captioner to {attribute name: file}; the extra key ``vocabulary`` names the
+            captioner whose vocabulary list it shares.
+        vocabularies: path of a vocabulary list, with ``{vocabulary}`` for the name.
+        all: the captioners that ``captioner=all`` stands for, where their files are.
+        trained_on_reference: whether the captioners were trained on this data set's captions.
+    """
+
+    name = "lic"
+
+    def __init__(
+        self,
+        root: str,
+        human: Mapping[str, str],
+        captioners: Mapping[str, Mapping[str, str]],
+        vocabularies: str,
+        all: Sequence[str],
+        trained_on_reference: bool | None = None,
+    ) -> None:
+        self.root = Path(root)
+        self.human = human
+        self.files = captioners
+        self.vocabularies = vocabularies
+        self.listed = tuple(all)
+        self.trained_on_reference = trained_on_reference
+
+    def captioners(self) -> Sequence[str]:
+        """The names of the map."""
+        return tuple(self.files)
+
+    def all_captioners(self, attribute: Attribute) -> Sequence[str]:
+        """The listed captioners whose file is there."""
+        check_folder(self.root, self.name)
+        return [
+            name for name in self.listed if (self.root / self._file(name, attribute.name)).is_file()
+        ]
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """See :meth:`Dataset.load`."""
+        self.check_captioner(captioner)
+        check_folder(self.root, self.name)
+        names, labels = attribute.groups_of(self.name)
+        path = self.root / self._file(captioner, attribute.name)
+        if not path.is_file():
+            raise ResourceError(
+                f"captioner {captioner!r} of dataset 'lic': {path} is absent; copy it from the "
+                "bias_data folder that LIC published"
+            )
+        model = _by_id(path, "pred", labels)
+        human = self._human(attribute.name, labels)
+        return Corpus.build(
+            _records(model, human, attribute.name, labels.field),
+            dataset=self.name,
+            captioner=captioner,
+            groups={attribute.name: (names, labels)},
+            vocabulary=self._vocabulary(captioner),
+            trained_on_reference=self.trained_on_reference,
+        )
+
+    def _file(self, captioner: str, attribute: str) -> str:
+        files = {k: v for k, v in self.files[captioner].items() if k != "vocabulary"}
+        key = attribute.partition("_")[0]  # race_unsure reads the race file
+        if key not in files:
+            raise UsageError(
+                f"captioner {captioner!r} of dataset 'lic' has no file for attribute "
+                f"{attribute!r}; it has: {', '.join(files)}"
+            )
+        return files[key]
+
+    def _human(self, attribute: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
+        path = self.root / self.human[attribute.partition("_")[0]]
+        return _by_id(path, "caption_list", labels) if path.is_file() else {}
+
+    def _vocabulary(self, captioner: str) -> list[str] | None:
+        name = self.files[captioner].get("vocabulary", captioner)
+        path = self.root / self.vocabularies.format(vocabulary=name)
+        if not path.is_file():
+            return None
+        words = load_pickle(path)
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise DataError(f"{path}: a vocabulary must be a list of words")
+        return words
+
+
+def _by_id(path: Path, captions: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
+    """Entries of a pickle by canonical id, in the file's order."""
+    entries = load_pickle(path)
+    if not isinstance(entries, list) or not entries:
+        raise DataError(f"{path}: expected a non-empty list of entries")
+    found: dict[str, dict[str, Any]] = {}
+    for number, entry in enumerate(entries):
+        _check_entry(entry, captions, labels, f"{path}, entry {number}")
+        identifier = canonical_id(entry["img_id"])
+        if found.setdefault(identifier, entry) != entry:
+            raise DataError(
+                f"{path}, entry {number}: image id {identifier} stands twice with different "
+                "contents; keep one of the two"
+            )
+    return found
+
+
+def _check_entry(entry: object, captions: str, labels: LabelMap, where: str) -> None:
+    if not isinstance(entry, dict):
+        raise DataError(f"{where}: expected a mapping, found {type(entry).__name__}")
+    absent = [key for key in ("img_id", captions, labels.field) if key not in entry]
+    if absent:
+        raise DataError(f"{where}: key {absent[0]!r} is absent; found {', '.join(map(str, entry))}")
+    texts = entry[captions] if captions == "caption_list" else [entry[captions]]
+    if not _all_text(texts):
+        raise DataError(f"{where}: {captions!r} holds something that is not a caption")
+    if entry.get(_OBJECTS) is not None and not _all_text(entry[_OBJECTS]):
+        raise DataError(f"{where}: {_OBJECTS!r} is not a list of names")
+    if not isinstance(entry[labels.field], str):
+        raise DataError(f"{where}: label {entry[labels.field]!r} is not text")
+    try:
+        labels.group_of(entry[labels.field])
+    except DataError as error:
+        raise DataError(f"{where}, image {entry['img_id']}: {error}") from error
+
+
+def _all_text(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _records(
+    model: Mapping[str, dict[str, Any]],
+    human: Mapping[str, dict[str, Any]],
+    attribute: str,
+    field: str,
+) -> Iterator[Record]:
+    for identifier in {**model, **human}:
+        own, people = model.get(identifier, {}), human.get(identifier, {})
+        if own and people and own[field] != people[field]:
+            raise DataError(
+                f"image {identifier}: {field} is {own[field]!r} in the captioner's file and "
+                f"{people[field]!r} in that of the human captions; correct one of the two"
+            )
+        yield Record(
+            id=identifier,
+            model=own.get("pred"),
+            human=tuple(people.get("caption_list", ())),
+            labels={attribute: (own or people)[field]},
+            objects=_objects(people),
+        )
+
+
+def _objects(entry: Mapping[str, Any]) -> frozenset[str] | None:
+    names = entry.get(_OBJECTS)
+    return None if names is None else frozenset(names)

@@ -1,0 +1,23 @@
+"""The embedded data set ``scenes``: people doing things, described by people and by captioners.
+
+A generator of our own: a grammar and word lists, no third-party text. What leans towards which
+group, and how much each simulated captioner amplifies it, is known exactly (see :mod:`truth`).
+"""
+
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
+from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.truth import Truth, truth
+from bias_pipeline.datasets.scenes.world import Image, World, generate
+
+__all__ = [
+    "CAPTIONERS",
+    "Dials",
+    "Image",
+    "Truth",
+    "World",
+    "describe",
+    "generate",
+    "truth",
+    "write",
+]

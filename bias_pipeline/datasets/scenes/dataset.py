@@ -1,0 +1,95 @@
+"""``dataset=scenes``: the embedded data set, made on the spot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from bias_pipeline.attribute import Attribute
+from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
+from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.files import COLUMNS, write
+from bias_pipeline.datasets.scenes.world import World, generate
+from bias_pipeline.errors import UsageError
+
+
+class ScenesDataset(Dataset):
+    """People doing things, five human captions each, and captioners whose bias is known.
+
+    The same settings make the same captions on every machine. They are also written to disk in
+    COCO's format, for reading and for other tools; nothing is read back.
+
+    Args:
+        root: where the files are written.
+        n_images: how many images are made, at least 1.
+        seed: of the world.
+        captioners: further captioners, name to dials, beside the built-in ones.
+
+    Raises:
+        UsageError: if a dial is out of its range or a name is no word.
+
+    Example:
+        >>> ScenesDataset("unused").captioners()[:2]
+        ('amplifier', 'faithful')
+    """
+
+    name = "scenes"
+
+    def __init__(
+        self,
+        root: str,
+        n_images: int = 2000,
+        seed: int = 0,
+        captioners: Mapping[str, Mapping[str, float | str]] | None = None,
+    ) -> None:
+        self.root = Path(root)
+        self.n_images = n_images
+        self.seed = seed
+        for captioner in captioners or {}:
+            if not re.fullmatch(r"\w+", captioner):
+                raise UsageError(
+                    f"dataset.captioners: {captioner!r} names a file; use letters, digits and _"
+                )
+        further = {name: Dials(**dials) for name, dials in (captioners or {}).items()}  # type: ignore[arg-type]
+        self.dials = {**CAPTIONERS, **further}
+
+    def captioners(self) -> Sequence[str]:
+        """The built-in captioners, then the further ones."""
+        return tuple(self.dials)
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """See :meth:`Dataset.load`."""
+        self.check_captioner(captioner)
+        names, labels = attribute.groups_of(self.name)
+        world = _world(self.n_images, self.seed)
+        folder = self.root / f"{self.n_images}-{self.seed}"
+        if not (folder / "captioners" / f"{captioner}.json").is_file():
+            write(world, folder, self.dials)
+        return Corpus.build(
+            _records(world, self.dials[captioner], attribute.name, COLUMNS[labels.field]),
+            dataset=self.name,
+            captioner=captioner,
+            groups={attribute.name: (names, labels)},
+            trained_on_reference=True,
+        )
+
+
+@lru_cache(maxsize=4)
+def _world(n_images: int, seed: int) -> World:
+    return generate(n_images, seed)
+
+
+def _records(world: World, dials: Dials, attribute: str, label: str) -> Iterator[Record]:
+    captions = describe(world, dials)
+    for image in world.images:
+        yield Record(
+            id=str(image.id),
+            model=captions[image.id],
+            human=image.human,
+            labels={attribute: image.labels[label]},
+            objects=image.objects,
+        )

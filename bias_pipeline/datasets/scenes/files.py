@@ -1,0 +1,153 @@
+"""A world on disk, in COCO's format, byte for byte the same for the same world."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.datasets.scenes.captioners import describe
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.world import Image, World
+from bias_pipeline.errors import ResourceError
+
+COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
+
+
+def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
+    """Write a world as a data set folder.
+
+    The files are ``annotations/captions.json``, ``annotations/instances.json``,
+    ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at
+    all; a second writer at the same time does no harm, and files of an earlier world that stand
+    in the way are replaced.
+
+    Args:
+        world: what is written.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> from bias_pipeline.datasets.scenes.world import generate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(generate(n_images=2), Path(folder, "scenes"), {"faithful": Dials()})
+        ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
+        ['annotations', 'attributes.csv', 'captioners']
+    """
+    draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
+    try:
+        for name, text in _files(world, captioners):
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        _publish(draft, root)
+    except OSError as error:
+        raise ResourceError(
+            f"{root}: the data set scenes cannot be written ({error.strerror}); "
+            "choose another folder with dataset.root"
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _publish(draft: Path, root: Path) -> None:
+    """Move a complete draft to its place in one step, or file by file if the place is taken."""
+    try:
+        draft.rename(root)
+    except OSError:
+        if not root.is_dir():
+            raise
+        for path in sorted(path for path in draft.rglob("*") if path.is_file()):
+            target = root / path.relative_to(draft)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+
+
+def _files(world: World, captioners: Mapping[str, Dials]) -> Iterator[tuple[str, str]]:
+    yield "annotations/captions.json", _json(_captions(world))
+    yield "annotations/instances.json", _json(_instances(world))
+    yield "attributes.csv", _attributes(world)
+    for name, dials in captioners.items():
+        yield f"captioners/{name}.json", _json(_results(describe(world, dials)))
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, separators=(",", ":")) + "\n"
+
+
+def _header(world: World) -> dict[str, Any]:
+    description = "scenes: generated captions with known bias, part of bias_pipeline"
+    return {
+        "info": {"description": description, "version": "1", "seed": world.seed},
+        "licenses": [],
+        "images": [_picture(image) for image in world.images],
+    }
+
+
+def _picture(image: Image) -> dict[str, Any]:
+    return {
+        "id": image.id,
+        "file_name": f"scenes_{image.id:012d}.png",
+        "width": image.width,
+        "height": image.height,
+    }
+
+
+def _captions(world: World) -> dict[str, Any]:
+    pairs = [(image.id, text) for image in world.images for text in image.human]
+    annotations = [
+        {"id": number, "image_id": image_id, "caption": text}
+        for number, (image_id, text) in enumerate(pairs, start=1)
+    ]
+    return {**_header(world), "annotations": annotations}
+
+
+def _instances(world: World) -> dict[str, Any]:
+    pairs = [(image, box) for image in world.images for box in image.layout]
+    annotations = []
+    for number, (image, box) in enumerate(pairs, start=1):
+        width, height = round(box.width * image.width, 2), round(box.height * image.height, 2)
+        corner = [round(box.x * image.width, 2), round(box.y * image.height, 2)]
+        annotations.append(
+            {
+                "id": number,
+                "image_id": image.id,
+                "category_id": CATEGORIES[box.name].id,
+                "bbox": [*corner, width, height],
+                "area": round(width * height, 2),
+                "iscrowd": 0,
+                "segmentation": [],
+            }
+        )
+    return {**_header(world), "categories": _categories(), "annotations": annotations}
+
+
+def _categories() -> list[dict[str, Any]]:
+    return [
+        {"id": category.id, "name": name, "supercategory": category.supercategory}
+        for name, category in CATEGORIES.items()
+    ]
+
+
+def _attributes(world: World) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["id", *COLUMNS])
+    for image in world.images:
+        writer.writerow([image.id, *(image.labels[name] for name in COLUMNS.values())])
+    return table.getvalue()
+
+
+def _results(captions: Mapping[int, str]) -> list[dict[str, Any]]:
+    return [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]

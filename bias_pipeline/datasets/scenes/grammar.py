@@ -1,0 +1,358 @@
+"""How a scene is put into words: one caption by one annotator.
+
+Every decision has a number of its own (see :data:`PURPOSES`), so a dial that changes one decision
+leaves all others as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from bias_pipeline.datasets.scenes import lexicon
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.english import (
+    Verb,
+    enumeration,
+    noun_phrase,
+    plural,
+    with_article,
+)
+from bias_pipeline.datasets.scenes.lexicon import pick
+from bias_pipeline.datasets.scenes.scene import Scene
+
+_Option = TypeVar("_Option")
+
+# Probabilities of a person's caption; where a dial multiplies one, it is named beside it.
+GENDERED = 0.7  # gender_word_rate
+MENTION = 0.5  # mention_rate, each object
+CLOTHING = 0.18
+CARRIED_LATE = 0.1
+PLACE_FIRST = 0.06
+PLACE = 0.85  # length, as all that follow up to SIZE
+BACKDROP = 0.25
+COMPANY = 0.05
+LONG_FRAME = 0.06
+COLOUR = 0.16
+SIZE = 0.06
+AGE, EMOTION, SKIN = 0.18, 0.08, 0.012
+POSSESSIVE = 0.15
+
+# Words after those for the person, so that how the person is named changes nothing else.
+ENOUGH = 4  # below, the place is always said
+ROOM = 8  # beyond, no place, backdrop or company is added; length
+_LARGE = frozenset({"vehicle", "outdoor", "animal", "furniture", "appliance"})
+_IN_PLURAL = frozenset({"banana", "apple", "orange", "carrot"})
+
+PURPOSES = tuple(
+    """gendered|person|gender adjective|child|role|role noun|someone|determiner|count
+    age said|age adjective|emotion said|emotion adjective|skin said|skin adjective
+    possessive|named main|main noun|main coloured|main size|size|verb
+    clothing said|clothing noun|clothing coloured|clothing relation
+    named carried|carried noun|carried relation|carried late
+    named other 0|named other 1|other noun 0|other noun 1|around
+    named nearby|nearby noun|nearby relation|nearby coloured
+    place said|place wording|place first|backdrop said|backdrop wording
+    company said|company wording|long frame|frame|surface""".replace("\n    ", "|").split("|")
+)
+
+
+class Subject(NamedTuple):
+    """Who a sentence is about.
+
+    Attributes:
+        text: "a young woman".
+        be: "is" or "are".
+        exist: what follows "there": "is" before "a group of men", too.
+        possessive: "his", "her" or "their".
+    """
+
+    text: str
+    be: str
+    exist: str
+    possessive: str
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One annotator before one scene.
+
+    Attributes:
+        scene: what the annotator sees.
+        spoken: attribute to the group the annotator has in mind, "" where it cannot be told.
+        draws: a number in [0, 1) for every one of :data:`PURPOSES`.
+        dials: how the annotator differs from a person.
+    """
+
+    scene: Scene
+    spoken: Mapping[str, str]
+    draws: Mapping[str, float]
+    dials: Dials
+
+    def says(self, purpose: str, probability: float) -> bool:
+        """Whether something is said that is said with the given probability."""
+        return self.draws[purpose] < probability
+
+    def details(self, purpose: str, probability: float) -> bool:
+        """Whether a detail is given that people give with the given probability."""
+        return self.draws[purpose] < probability * self.dials.length
+
+    def names(self, what: str) -> bool:
+        """Whether an object is named."""
+        return self.draws[f"named {what}"] < MENTION * self.dials.mention_rate
+
+    @property
+    def room(self) -> float:
+        """How many words there is room for after the words for the person."""
+        return ROOM * self.dials.length
+
+    def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:
+        """One of several synonyms."""
+        return pick(synonyms, self.draws[purpose] * self.dials.vocabulary)
+
+    @property
+    def many(self) -> bool:
+        """Whether the scene shows several people."""
+        return self.scene.people > 1
+
+    @property
+    def gendered(self) -> bool:
+        """Whether the caption speaks of men and women rather than of people."""
+        rate = GENDERED * self.dials.gender_word_rate
+        return bool(self.spoken["gender"]) and self.draws["gendered"] < rate
+
+
+def caption(telling: Telling) -> str:
+    """Put a scene into words.
+
+    Returns:
+        A caption of five words or more. Objects are named as often as :data:`MENTION` says,
+        however long it gets; other details only where there is room.
+    """
+    subject = _subject(telling)
+    sentence, objects = _sentence(telling, subject), _spaced(*_objects(telling))
+    room = telling.room + _length(subject.text) - _length(_spaced(sentence, objects))
+    place = _place(telling, room)
+    surroundings = _surroundings(telling, room - len(place.split()))
+    parts = [sentence, place, objects, surroundings]
+    if telling.says("place first", PLACE_FIRST):
+        parts = [place, sentence, objects, surroundings]
+    return _surface(telling, _spaced(*parts))
+
+
+def _place(telling: Telling, room: float) -> str:
+    """Where it is, if the annotator says so or has said very little."""
+    place = telling.word("place wording", telling.scene.place)
+    wanted = telling.details("place said", PLACE) and _length(place) <= room
+    return place if wanted or telling.room - room < ENOUGH else ""
+
+
+def _surroundings(telling: Telling, room: float) -> str:
+    """Backdrop and company, if the annotator speaks of them and has room for them."""
+    backdrop = telling.word("backdrop wording", telling.scene.backdrop)
+    if not telling.details("backdrop said", BACKDROP) or _length(backdrop) > room:
+        backdrop = ""
+    company = telling.word("company wording", lexicon.COMPANIONS)
+    room -= len(backdrop.split())
+    if not telling.details("company said", COMPANY) or _length(company) > room:
+        company = ""
+    return _spaced(backdrop, company)
+
+
+def _spaced(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _length(text: str) -> int:
+    return text.count(" ") + 1
+
+
+def _surface(telling: Telling, text: str) -> str:
+    u = telling.draws["surface"]
+    if u < 0.3:
+        return text
+    text = text[0].upper() + text[1:]
+    return text if u < 0.45 else f"{text}."
+
+
+# --- who
+
+
+def _subject(telling: Telling) -> Subject:
+    age = telling.spoken["age"] if telling.says("age said", AGE) else ""
+    child = age == "young" and telling.says("child", 0.6)
+    adjectives = _adjectives(telling, "" if child else age)
+    noun = _gendered_noun(telling, child) if telling.gendered else _neutral_noun(telling, child)
+    text = _determined(telling, [*adjectives, noun])
+    singular = not telling.many
+    return Subject(
+        text,
+        be="is" if singular else "are",
+        exist="is" if singular or text.startswith(("a group", "a bunch", "a crowd")) else "are",
+        possessive=_possessive(telling),
+    )
+
+
+def _adjectives(telling: Telling, age: str) -> list[str]:
+    """Emotion, age and skin in the order of English; groups that cannot be told are left out."""
+    emotion = telling.spoken["emotion"] if telling.says("emotion said", EMOTION) else ""
+    skin = telling.spoken["skin"] if telling.says("skin said", SKIN) else ""
+    said = {"emotion": emotion, "age": age, "skin": skin}
+    return [
+        telling.word(f"{attribute} adjective", lexicon.GROUP_ADJECTIVES[group])
+        for attribute, group in said.items()
+        if group
+    ]
+
+
+def _gendered_noun(telling: Telling, child: bool) -> str:
+    gender, roles = telling.spoken["gender"], telling.scene.activity.roles
+    if roles and not child and telling.says("gender adjective", 0.08):
+        return f"{lexicon.GENDER_ADJECTIVES[gender]} {_role(telling)}"
+    pair = telling.word("person", lexicon.CHILDREN if child else lexicon.ADULTS)
+    return (pair.male if gender == "Male" else pair.female)[telling.many]
+
+
+def _neutral_noun(telling: Telling, child: bool) -> str:
+    if not child and telling.scene.activity.roles and telling.says("role", 0.45):
+        return _role(telling)
+    if not child and not telling.many and telling.says("someone", 0.12):
+        return lexicon.SOMEONE
+    nouns = lexicon.NEUTRAL_CHILDREN if child else lexicon.NEUTRAL_ADULTS
+    return telling.word("person", nouns)[telling.many]
+
+
+def _role(telling: Telling) -> str:
+    role = telling.word("role noun", telling.scene.activity.roles)
+    return plural(role) if telling.many else role
+
+
+def _determined(telling: Telling, words: Sequence[str]) -> str:
+    text = " ".join(words)
+    if telling.many:
+        counts = lexicon.TWO if telling.scene.people == 2 else lexicon.MANY
+        return f"{telling.word('count', counts)} {text}"
+    if words[-1] == lexicon.SOMEONE:
+        return " ".join([lexicon.SOMEONE, *words[:-1]])  # "someone happy", never "a happy someone"
+    rare = telling.draws["determiner"] * telling.dials.vocabulary
+    return f"the {text}" if rare > 0.93 else with_article(text)
+
+
+def _possessive(telling: Telling) -> str:
+    if telling.gendered and not telling.many:
+        return lexicon.POSSESSIVES[telling.spoken["gender"]]
+    return "their"
+
+
+# --- what
+
+
+def _sentence(telling: Telling, subject: Subject) -> str:
+    early, late = _carried(telling)
+    verb, rest = _predicate(telling, subject)
+    long_frame = telling.details("long frame", LONG_FRAME)
+    frame = telling.word("frame", lexicon.LONG_FRAMES if long_frame else lexicon.SHORT_FRAMES)
+    return frame.format(
+        s=_spaced(subject.text, _clothing(telling), early),
+        be=subject.be,
+        exist=subject.exist,
+        ving=_spaced(verb.gerund + rest, late),
+        v=_spaced((verb.base if telling.many else verb.third) + rest, late),
+    )
+
+
+def _predicate(telling: Telling, subject: Subject) -> tuple[Verb, str]:
+    """What is done: a verb and what follows it, the main object among it if it is named."""
+    activity = telling.scene.activity
+    if not telling.names("main"):
+        verb = telling.word("verb", activity.plain)
+        return verb, verb.rest
+    verb = telling.word("verb", activity.naming)
+    return verb, verb.rest.replace("{it}", _main(telling, subject))
+
+
+def _main(telling: Telling, subject: Subject) -> str:
+    activity = telling.scene.activity
+    noun = telling.word("main noun", CATEGORIES[activity.main].nouns)
+    each_own = activity.own and telling.many
+    if each_own or activity.main in _IN_PLURAL:
+        noun = plural(noun)
+    adjective = _main_adjective(telling)
+    if activity.own and telling.says("possessive", POSSESSIVE):
+        return _spaced(subject.possessive, adjective, noun)
+    bare = each_own or activity.main in _IN_PLURAL
+    return _spaced(adjective, noun) if bare else noun_phrase(noun, adjective)
+
+
+def _main_adjective(telling: Telling) -> str:
+    if telling.details("main coloured", COLOUR):
+        return telling.scene.main_colour
+    if telling.details("main size", SIZE):
+        return telling.word("size", lexicon.SIZES)
+    return ""
+
+
+def _clothing(telling: Telling) -> str:
+    if not telling.says("clothing said", CLOTHING):
+        return ""
+    noun = telling.word("clothing noun", telling.scene.clothing)
+    coloured = telling.details("clothing coloured", 2 * COLOUR)
+    relations = lexicon.ADORNED if noun.endswith(lexicon.ADORNMENTS) else lexicon.WEARING
+    relation = telling.word("clothing relation", relations)
+    colour = telling.scene.clothing_colour if coloured else ""
+    return f"{relation} {_each(telling, noun, colour)}"
+
+
+def _each(telling: Telling, noun: str, adjective: str = "") -> str:
+    """A thing that each of the people has one of."""
+    return _spaced(adjective, plural(noun)) if telling.many else noun_phrase(noun, adjective)
+
+
+def _carried(telling: Telling) -> tuple[str, str]:
+    """What the person carries: said right after the person, or at the end; or not at all."""
+    carried = telling.scene.carried
+    if not carried or not telling.names("carried"):
+        return "", ""
+    thing = _each(telling, telling.word("carried noun", CATEGORIES[carried].nouns))
+    worn = carried in lexicon.WORN
+    if telling.says("carried late", CARRIED_LATE):
+        return "", f"while {'wearing' if worn else 'holding'} {thing}"
+    relations = lexicon.ADORNED if worn else lexicon.CARRYING
+    return f"{telling.word('carried relation', relations)} {thing}", ""
+
+
+# --- with what, where, when
+
+
+def _objects(telling: Telling) -> list[str]:
+    """The objects named that nobody holds."""
+    named = [
+        (name, telling.word(f"other noun {i}", CATEGORIES[name].nouns))
+        for i, name in enumerate(telling.scene.others)
+        if telling.names(f"other {i}")
+    ]
+    return [*_others(telling, named), *_nearby(telling)]
+
+
+def _others(telling: Telling, named: Sequence[tuple[str, str]]) -> list[str]:
+    if not named:
+        return []
+    things = enumeration([_other(name, noun) for name, noun in named])
+    if CATEGORIES[named[0][0]].supercategory in _LARGE:
+        return [f"{telling.word('around', lexicon.NEAR)} {things}"]
+    return ["with " + _spaced(things, telling.word("around", lexicon.AROUND))]
+
+
+def _other(name: str, noun: str) -> str:
+    return f"some {plural(noun)}" if name in _IN_PLURAL else noun_phrase(noun)
+
+
+def _nearby(telling: Telling) -> list[str]:
+    nearby = telling.scene.nearby
+    if not nearby or not telling.names("nearby"):
+        return []
+    noun = telling.word("nearby noun", CATEGORIES[nearby].nouns)
+    look = telling.scene.near_colour if telling.details("nearby coloured", COLOUR) else ""
+    return [f"{telling.word('nearby relation', lexicon.NEAR)} {noun_phrase(noun, look)}"]

@@ -1,0 +1,111 @@
+"""One scene, put together from the options that were chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bias_pipeline.datasets.scenes.activities import ACTIVITIES, PLACES, Activity
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.lexicon import COLOURS, LOOKS
+from bias_pipeline.datasets.scenes.slots import KINDS, NOTHING, SLOTS, slot_name
+
+MAX_OTHERS = 2  # so that a scene has at most five objects besides its people
+_PEOPLE = (0.78, 0.91)  # below the first bound one person, below the second two, else three
+
+# What is decided once per image, whatever anybody sees in it or says of it.
+PURPOSES = (
+    *("people", "place", "other 0", "other 1", "other 2", "other 3"),
+    *("clothing colour", "main colour", "near colour"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What there is to say about a picture, but for who is in it.
+
+    Attributes:
+        activity: what the people do.
+        place: wordings of where.
+        others: further COCO objects that go with the activity, at most two.
+        clothing: nouns for what the person wears.
+        carried: COCO object, or :data:`NOTHING`.
+        nearby: COCO object, or :data:`NOTHING`.
+        backdrop: wordings of weather, light or background.
+        people: 1, 2 or 3.
+        clothing_colour: an adjective.
+        main_colour: an adjective.
+        near_colour: an adjective.
+    """
+
+    activity: Activity
+    place: tuple[str, ...]
+    others: tuple[str, ...]
+    clothing: tuple[str, ...]
+    carried: str
+    nearby: str
+    backdrop: tuple[str, ...]
+    people: int
+    clothing_colour: str
+    main_colour: str
+    near_colour: str
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """The COCO objects in it besides people: one to five."""
+        return frozenset({self.activity.main, *self.others, self.carried, self.nearby} - {NOTHING})
+
+
+def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
+    """Put a scene together.
+
+    Args:
+        chosen: slot name to option number, for every slot of :data:`SLOTS`; slots of other
+            settings than the activity's go unused.
+        draws: the image's numbers in [0, 1) for every one of :data:`PURPOSES`.
+
+    Example:
+        >>> scene = stage(dict.fromkeys(SLOTS, 1), dict.fromkeys(PURPOSES, 0.5))
+        >>> scene.activity.name, sorted(scene.objects)
+        ('skateboarding', ['bench', 'bottle', 'skateboard'])
+    """
+    activity = ACTIVITIES[chosen["activity"]]
+    option = {kind: _option(slot_name(kind, activity.setting), chosen) for kind in KINDS}
+    others = _others(activity, draws)
+    taken = {activity.main, *others}
+    carried = NOTHING if option["carried"] in taken else option["carried"]
+    nearby = NOTHING if option["nearby"] in {*taken, carried} else option["nearby"]
+    return Scene(
+        activity=activity,
+        place=PLACES[_share(activity.places, draws["place"])],
+        others=others,
+        clothing=tuple(option["clothing"].split("|")),
+        carried=carried,
+        nearby=nearby,
+        backdrop=tuple(option["backdrop"].split("|")),
+        people=1 + sum(bound <= draws["people"] for bound in _PEOPLE),
+        clothing_colour=_share(COLOURS, draws["clothing colour"]),
+        main_colour=_look(activity.main, draws["main colour"]),
+        near_colour=_look(nearby, draws["near colour"]),
+    )
+
+
+def _option(slot: str, chosen: Mapping[str, int]) -> str:
+    return SLOTS[slot].options[chosen[slot]]
+
+
+def _others(activity: Activity, draws: Mapping[str, float]) -> tuple[str, ...]:
+    present = [
+        name for i, (name, p) in enumerate(activity.others.items()) if draws[f"other {i}"] < p
+    ]
+    return tuple(present[:MAX_OTHERS])
+
+
+def _look(name: str, u: float) -> str:
+    kind = CATEGORIES[name].supercategory if name else ""
+    return _share(LOOKS.get(kind, COLOURS), u)
+
+
+def _share(choices: tuple[str, ...], u: float) -> str:
+    """One of equally frequent choices."""
+    return choices[int(u * len(choices))]

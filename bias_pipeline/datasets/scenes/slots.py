@@ -1,0 +1,374 @@
+"""What varies from scene to scene, and how it leans towards groups: the bias of the data set.
+
+A slot is one choice: the activity, what the person wears or carries, what stands near, the
+backdrop. Its probabilities given an image's groups are known exactly::
+
+    P(option | gender, skin, age, emotion)  proportional to  weight x product of the leanings
+
+Groups are independent of each other. What leans where is invented, see :mod:`activities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.datasets.scenes.activities import ACTIVITIES, SETTINGS
+
+FloatArray = npt.NDArray[np.float64]
+
+# Attribute to its groups and their shares.
+GROUPS: Mapping[str, Mapping[str, float]] = {
+    "gender": {"Male": 0.6, "Female": 0.4},
+    "skin": {"Light": 0.68, "Dark": 0.32},
+    "age": {"young": 0.45, "old": 0.55},
+    "emotion": {"happiness": 0.3, "sadness": 0.2, "anger": 0.18, "fear": 0.14, "surprise": 0.18},
+}
+ATTRIBUTES = tuple(GROUPS)
+NOTHING = ""  # the option of a slot that adds nothing to the scene
+KINDS = ("activity", "clothing", "carried", "nearby", "backdrop")
+
+_DETAILS = """
+clothing sport
+  6 shirt|tee|top
+  4 jersey|uniform @ Male 2.2
+  4 jacket|windbreaker
+  4 shorts @ Male 2
+  3 hat|sun hat|visor
+  3 cap|baseball cap @ Male 2.9 young 1.6
+  3 skirt|skort @ Female 7.2
+  3 tank top|halter top @ Female 3.5
+  2.5 leggings|tights @ Female 5.7
+  2 helmet @ Male 1.7 fear 2.7
+  2 headband @ Female 3.2
+  2 goggles|shades @ old 1.6
+  2 hoodie|sweatshirt @ young 3.1 Male 1.5
+  2 vest|fleece vest @ old 2.7
+  1.5 gloves|mittens
+
+clothing street
+  5 shirt|tee|top
+  5 jacket|coat|parka
+  4 jeans|denim jeans
+  4 dress|sundress|gown @ Female 8.8
+  3 skirt|long skirt @ Female 7.2
+  3 hat|sun hat|fedora @ old 1.9
+  3 cap|baseball cap @ Male 3.2 young 1.7
+  3 suit|business suit|blazer @ Male 4.7 old 1.6
+  2.5 boots|heels @ Female 3.2
+  2.5 sweater|pullover
+  2.5 scarf|shawl @ Female 2.9 old 1.6
+  2.5 sunglasses|shades @ young 1.6 happiness 2
+  2.5 hoodie|sweatshirt @ young 3.8 Male 1.6 Dark 1.9
+  2 raincoat|trench coat @ sadness 3.7
+  2 vest|safety vest @ Male 2.6
+  2 overalls|suspenders @ Male 2.9 old 1.7
+
+clothing home
+  6 shirt|tee|top
+  4 sweater|pullover|jumper
+  4 dress|sundress|gown @ Female 8.8
+  3 apron|kitchen apron @ Female 2.2
+  3 blouse|tunic @ Female 7.2
+  3 glasses|spectacles|reading glasses @ old 3.1
+  3 suit|business suit|blazer @ Male 4.7
+  3 hoodie|sweatshirt @ young 3.4 Male 1.5
+  2.5 cardigan|wool cardigan @ old 3.4 Female 1.6
+  2.5 headphones|headset @ young 3.1 Male 1.5
+  2.5 robe|bathrobe @ sadness 2.9
+  2.5 pajamas|slippers @ young 1.7 fear 1.8
+  2.5 necklace|pearls|earrings @ Female 5.7
+  2.5 polo shirt|button down shirt @ Male 3.5
+  2 vest|sweater vest @ Male 2.2 old 2.1
+
+carried sport
+  14
+  2 bottle @ Dark 1.9
+  2 backpack @ young 2.4
+  1 cell phone @ young 1.9
+  1 umbrella @ Female 2
+
+carried street
+  16
+  3.5 handbag @ Female 7.2
+  3 backpack @ young 3.1 Light 1.9
+  2.5 tie @ Male 7.2
+  2.5 umbrella @ Female 1.7 sadness 3.7
+  2 suitcase @ Light 1.9
+  2 cell phone @ young 2
+  2 book @ old 2.1
+  2 bottle @ Male 1.5 Dark 1.9
+  2 cup @ old 1.6
+
+carried home
+  16
+  3 cup @ old 1.9
+  2.5 tie @ Male 7.2
+  2 handbag @ Female 5.7
+  2 bottle @ Male 1.6
+  2 cell phone @ young 2.1
+  2 book @ old 1.9
+  2 bowl @ Female 1.7
+  1.5 teddy bear @ young 2.7 Female 1.7 fear 2
+  1.5 spoon
+  1 wine glass @ old 1.9 happiness 1.8
+
+nearby sport
+  12
+  2 bench @ old 1.9
+  2 dog @ happiness 2.3
+  2 bird @ Light 2.5
+  2 bicycle @ Dark 2.8
+  2 car @ Male 1.6
+  1.5 truck @ Male 2.1
+  1.5 chair @ old 1.7
+  1.5 boat @ Light 2.2
+  1 umbrella @ Female 1.6
+
+nearby street
+  18
+  3 car @ Male 1.5
+  2 truck @ Male 2 anger 2
+  2 motorcycle @ Male 2.4
+  2 bicycle @ Dark 2.8
+  2 dog @ happiness 2.3
+  2 bench @ old 2
+  2 traffic light @ Dark 2.2 anger 1.8
+  1.5 stop sign @ anger 2.3
+  1.5 fire hydrant @ Light 2.5
+  1.5 parking meter @ Dark 2.5
+  1.5 bird @ Light 2.2
+  1.5 clock @ old 1.7
+  1.5 bus @ Dark 2.2
+  1.5 potted plant @ Female 2.6
+  1 horse @ Female 1.7
+
+nearby home
+  18
+  3 chair
+  2.5 potted plant @ Female 2.6
+  2.5 tv @ Male 2
+  2 clock @ old 2
+  2 cat @ Female 2.2
+  2 dog @ happiness 2
+  2 couch @ Dark 2.2
+  2 vase @ Female 2.4 Light 1.9
+  1.5 laptop @ Male 1.7 young 1.7
+  1.5 refrigerator
+  1.5 microwave @ Dark 2.2
+  1 toaster @ Light 2.5
+
+backdrop sport
+  3 on a sunny day|in bright sunshine|under a clear sky @ happiness 3.4
+  2 on a cloudy day|under gray clouds|on a hazy afternoon @ Light 4 sadness 2.7
+  2 in the evening|at sunset|during golden hour @ Dark 3.4
+  2 in the rain|during a storm|in stormy weather @ fear 4.8 sadness 2.7
+  2 in front of hills|with mountains far away @ Light 3.1
+  2 in windy weather|on a breezy day @ surprise 3.1
+  2 during a contest|in a tournament|at a sports event @ Dark 2.5 anger 3.7
+
+backdrop street
+  3 on a sunny day|in bright sunshine|under a clear sky @ happiness 3.4
+  2 on a cloudy day|under gray clouds|in thick fog @ Light 4 sadness 3.1
+  2 at night|after dark|late in the evening @ Dark 3.4 fear 4.8
+  2 in the rain|during a storm|on a wet day @ sadness 4.3
+  2 in front of a brick wall|by a painted wall|near colorful graffiti @ Dark 4
+  2 near an old building|by a stone church|in front of a mansion @ Light 3.4
+  2 during rush hour|in heavy traffic|amid loud noise @ anger 4.8
+  2 during a festival|at a fair|with fireworks overhead @ surprise 4.8
+
+backdrop home
+  3 near a bright window|in warm daylight|with sunlight streaming in @ happiness 2.9 Light 2.2
+  2 in dim light|with the lights off|in near darkness @ fear 4.8 sadness 2.9
+  2 in front of a brick wall|with posters on the wall @ Dark 4
+  2 in front of a white wall|by a fireplace|with curtains drawn @ Light 3.4
+  2 amid a big mess|with clutter everywhere|among broken things @ anger 4.8
+  2 with balloons overhead|among wrapped gifts @ surprise 4.8 happiness 2
+  2 with a radio playing|with loud music on @ Dark 3.1
+  2 late at night|early in the morning @ sadness 2
+"""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One choice among n options.
+
+    Attributes:
+        name: "activity", or kind and setting such as "clothing street".
+        options: the n options; :data:`NOTHING` for none. Synonyms stand in one, "|" between.
+        weights: (n,) how frequent each is before any leaning, relative.
+        leans: for each option, group to the factor by which it is more frequent there.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    weights: tuple[float, ...]
+    leans: tuple[Mapping[str, float], ...]
+
+    def leans_on(self, attribute: str) -> bool:
+        """Whether any option is more frequent in one group of the attribute than in another."""
+        return any(group in lean for lean in self.leans for group in GROUPS[attribute])
+
+
+def kind_of(slot: str) -> str:
+    """What a slot decides, whatever the setting.
+
+    Example:
+        >>> kind_of("clothing street")
+        'clothing'
+    """
+    return slot.partition(" ")[0]
+
+
+def slot_name(kind: str, setting: str) -> str:
+    """The slot that decides ``kind`` in a setting.
+
+    Example:
+        >>> slot_name("nearby", "home"), slot_name("activity", "home")
+        ('nearby home', 'activity')
+    """
+    return kind if kind == "activity" else f"{kind} {setting}"
+
+
+def _read_slots(table: str) -> Iterator[Slot]:
+    yield Slot(
+        "activity",
+        tuple(activity.name for activity in ACTIVITIES),
+        tuple(activity.weight for activity in ACTIVITIES),
+        tuple(activity.leans for activity in ACTIVITIES),
+    )
+    for block in table.strip().split("\n\n"):
+        name, *lines = block.splitlines()
+        weights, options, leans = zip(*map(_read_option, lines), strict=True)
+        yield Slot(name, options, weights, leans)
+
+
+def _read_option(line: str) -> tuple[float, str, Mapping[str, float]]:
+    """Read "weight synonyms @ group factor group factor"."""
+    left, _, right = line.strip().partition(" @ ")
+    weight, _, option = left.partition(" ")
+    leans = right.split()
+    return float(weight), option, dict(zip(leans[::2], map(float, leans[1::2]), strict=True))
+
+
+SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in _read_slots(_DETAILS)}
+SETTING_OF: tuple[int, ...] = tuple(SETTINGS.index(activity.setting) for activity in ACTIVITIES)
+
+
+@lru_cache(maxsize=1)
+def world_tables() -> Mapping[str, FloatArray]:
+    """P(option | groups) of the world's own scenes.
+
+    Returns:
+        Slot name to (2, 2, 2, 5, n): gender, skin, age, emotion in the order of :data:`GROUPS`,
+        then the slot's n options. The last axis sums to 1.
+
+    Example:
+        >>> world_tables()["clothing street"].shape
+        (2, 2, 2, 5, 16)
+    """
+    return {name: _table(slot) for name, slot in SLOTS.items()}
+
+
+def _table(slot: Slot) -> FloatArray:
+    table = np.array(slot.weights)
+    for axis, groups in enumerate(GROUPS.values()):
+        factors = np.array([[lean.get(group, 1.0) for lean in slot.leans] for group in groups])
+        table = table * _on_axis(factors, axis)
+    return _normalised(table)
+
+
+def _on_axis(factors: FloatArray, axis: int) -> FloatArray:
+    """(K, n) as (1, .., K, .., 1, n), ready to broadcast."""
+    shape = [1] * len(ATTRIBUTES) + [factors.shape[1]]
+    shape[axis] = len(factors)
+    return factors.reshape(shape)
+
+
+def _normalised(table: FloatArray) -> FloatArray:
+    probabilities: FloatArray = table / table.sum(axis=-1, keepdims=True)
+    return probabilities
+
+
+def shares(attribute: str) -> FloatArray:
+    """(K,) shares of the attribute's groups.
+
+    Example:
+        >>> shares("gender").tolist()
+        [0.6, 0.4]
+    """
+    return np.array(list(GROUPS[attribute].values()))
+
+
+def given(attribute: str, table: FloatArray) -> FloatArray:
+    """Average over all other attributes: P(option | group).
+
+    Args:
+        attribute: the one that is kept.
+        table: (2, 2, 2, 5, ...) as in :func:`world_tables`.
+
+    Returns:
+        (K, ...).
+
+    Example:
+        >>> given("skin", world_tables()["activity"]).shape
+        (2, 40)
+    """
+    for axis, other in reversed(list(enumerate(ATTRIBUTES))):
+        if other != attribute:
+            table = np.tensordot(shares(other), table, axes=(0, axis))
+    return table
+
+
+def without(attribute: str, table: FloatArray) -> FloatArray:
+    """The same table with every group of the attribute treated as their average.
+
+    Args:
+        attribute: the one that loses its influence.
+        table: (2, 2, 2, 5, n).
+
+    Returns:
+        (2, 2, 2, 5, n), constant along the attribute's axis.
+    """
+    axis = ATTRIBUTES.index(attribute)
+    average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
+    return np.broadcast_to(average, table.shape)
+
+
+def typical(attribute: str, table: FloatArray) -> FloatArray:
+    """The same table confined to what is over-represented in each group.
+
+    Args:
+        attribute: the one whose groups are made more typical of themselves.
+        table: (2, 2, 2, 5, n).
+
+    Returns:
+        (2, 2, 2, 5, n): P(option | groups, option in S(group)) with S(group) the options for
+        which P(option | group) > P(option).
+    """
+    marginal = given(attribute, table)  # (K, n)
+    over = marginal > shares(attribute) @ marginal
+    return _normalised(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
+
+
+def draw(
+    table: FloatArray, codes: Sequence[npt.NDArray[np.int64]], u: FloatArray
+) -> npt.NDArray[np.int64]:
+    """Draw one option for each image.
+
+    Args:
+        table: (2, 2, 2, 5, n).
+        codes: four (N,) columns, the groups of each image.
+        u: (N,) in [0, 1).
+
+    Returns:
+        (N,) option numbers.
+    """
+    # Rounded, so that the last bit of a sum, which depends on the platform, decides nothing.
+    bounds = np.round(np.cumsum(table, axis=-1), 12)[..., :-1]
+    chosen: npt.NDArray[np.int64] = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
+    return chosen

@@ -1,0 +1,50 @@
+"""Random numbers by name: one number for every (seed, image, stream, purpose).
+
+A number depends on its name alone, never on how many were drawn before it. So turning one dial of
+a captioner, adding images or asking for them in another order leaves every other draw as it was.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+_Words = npt.NDArray[np.uint64]
+
+
+def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> FloatArray:
+    """Numbers uniform in [0, 1), equal on every platform.
+
+    Args:
+        seed: of the whole world, any non-negative whole number below 2**64.
+        keys: N whole numbers, one per image.
+        stream: who draws: 0 for the image itself, k for its k-th annotator.
+        purposes: P names of what is decided.
+
+    Returns:
+        (N, P) float64.
+
+    Example:
+        >>> both = uniforms(0, [7, 8], 1, ["place", "verb"])
+        >>> both.shape
+        (2, 2)
+        >>> bool(uniforms(0, [8], 1, ["verb"])[0, 0] == both[1, 1])
+        True
+    """
+    codes = np.array([zlib.crc32(purpose.encode()) for purpose in purposes], np.uint64)
+    start = _mix(np.array([seed], np.uint64))
+    rows = _mix(_mix(start ^ np.array(keys, np.uint64)) ^ np.uint64(stream))
+    mixed = _mix(_mix(rows[:, None] ^ codes))  # (N, P)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix(words: _Words) -> _Words:
+    """One step of the splitmix64 generator: neighbouring words become unrelated ones."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,255 @@
+"""A world of pictures without pixels: who is in each, what happens, and what people say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.datasets.scenes import grammar, layout, scene
+from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.grammar import Telling, caption
+from bias_pipeline.datasets.scenes.layout import Box, lay_out
+from bias_pipeline.datasets.scenes.scene import Scene, stage
+from bias_pipeline.datasets.scenes.slots import (
+    ATTRIBUTES,
+    GROUPS,
+    SLOTS,
+    draw,
+    kind_of,
+    shares,
+    world_tables,
+)
+from bias_pipeline.datasets.scenes.streams import FloatArray, uniforms
+from bias_pipeline.errors import UsageError
+
+IntArray = npt.NDArray[np.int64]
+Columns = Mapping[str, IntArray]
+
+HUMANS = 5
+UNSURE = "Unsure"
+UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
+
+_IMAGE = 0  # the stream of what is decided once per image; annotator k draws from stream k
+_AGAIN = 1000  # far above every annotator: streams of repeated attempts
+_NEUTRAL = Dials()
+_FIRST_ID, _ID_STEP = 1000, 290  # one id in every step, so ids grow with gaps as COCO's do
+_PURPOSES = (
+    *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
+    *(*scene.PURPOSES, *layout.PURPOSES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One picture.
+
+    Attributes:
+        key: its number in the world; everything about it follows from seed and key.
+        id: its public number, not consecutive.
+        width: in pixels.
+        height: in pixels.
+        groups: attribute to the group the person belongs to, whether or not it can be told.
+        labels: attribute to raw label: the group, or "Unsure".
+        scene: what happens in it.
+        objects: COCO category names, "person" among them.
+        layout: where things stand.
+        human: five different captions by people.
+    """
+
+    key: int
+    id: int
+    width: int
+    height: int
+    groups: Mapping[str, str]
+    labels: Mapping[str, str]
+    scene: Scene
+    objects: frozenset[str]
+    layout: tuple[Box, ...]
+    human: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class World:
+    """Pictures of one seed.
+
+    Attributes:
+        seed: that they follow from.
+        images: in the order of their ids.
+    """
+
+    seed: int
+    images: tuple[Image, ...]
+
+
+def generate(n_images: int = 2000, seed: int = 0) -> World:
+    """Make a world.
+
+    Image k is the same in every world of the same seed, however many images it has.
+
+    Args:
+        n_images: how many, at least 1.
+        seed: a whole number from 0 to 2**64 - 1.
+
+    Raises:
+        UsageError: if an argument is out of its range.
+
+    Example:
+        >>> world = generate(n_images=3, seed=1)
+        >>> [len(image.human) for image in world.images]
+        [5, 5, 5]
+        >>> world.images[2] == generate(n_images=9, seed=1).images[2]
+        True
+    """
+    if n_images < 1:
+        raise UsageError(f"scenes: n_images is {n_images}; at least 1 image is needed")
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"scenes: seed is {seed}; it must be from 0 to 2**64 - 1")
+    keys = range(n_images)
+    codes = group_codes(seed, keys)
+    chosen = rows_of(choices(seed, keys, codes, world_tables(), _IMAGE))
+    draws = image_draws(seed, keys)
+    captions = [annotator_draws(seed, keys, annotator) for annotator in range(1, HUMANS + 1)]
+    return World(
+        seed,
+        tuple(
+            _image(seed, key, groups, stage(options, own), own, told)
+            for key, groups, options, own, *told in zip(
+                keys, _group_names(codes), chosen, draws, *captions, strict=True
+            )
+        ),
+    )
+
+
+def group_codes(seed: int, keys: Sequence[int]) -> Columns:
+    """Attribute to (N,) group numbers of the images with the given keys.
+
+    Example:
+        >>> sorted(group_codes(0, [4, 5]))
+        ['age', 'emotion', 'gender', 'skin']
+    """
+    u = uniforms(seed, keys, _IMAGE, [f"group {attribute}" for attribute in ATTRIBUTES])
+    return {
+        attribute: np.searchsorted(np.cumsum(shares(attribute))[:-1], u[:, i], side="right")
+        for i, attribute in enumerate(ATTRIBUTES)
+    }
+
+
+def choices(
+    seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, FloatArray], stream: int
+) -> dict[str, IntArray]:
+    """Draw an option of every slot for every image.
+
+    Args:
+        seed: of the world.
+        keys: of the N images.
+        codes: the images' groups, as from :func:`group_codes`.
+        tables: as from :func:`world_tables`.
+        stream: who draws.
+
+    Returns:
+        Slot name to (N,) option numbers. Slots of one kind share their numbers, so that what is
+        carried in one setting resembles what would be carried in another.
+    """
+    u = uniforms(seed, keys, stream, [f"choice {kind_of(slot)}" for slot in SLOTS])
+    columns = [codes[attribute] for attribute in ATTRIBUTES]
+    return {slot: draw(tables[slot], columns, u[:, i]) for i, slot in enumerate(SLOTS)}
+
+
+def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
+    """Turn named columns into one dictionary per image.
+
+    Example:
+        >>> list(rows_of({"activity": np.array([4, 7])}))
+        [{'activity': 4}, {'activity': 7}]
+    """
+    values = (column.tolist() for column in columns.values())
+    return (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
+
+
+def image_draws(seed: int, keys: Sequence[int]) -> list[dict[str, float]]:
+    """What is decided once per image, as numbers in [0, 1) by purpose."""
+    return _named(uniforms(seed, keys, _IMAGE, _PURPOSES), _PURPOSES)
+
+
+def annotator_draws(seed: int, keys: Sequence[int], annotator: int) -> list[dict[str, float]]:
+    """What one annotator decides for each image, as numbers in [0, 1) by purpose."""
+    return _named(uniforms(seed, keys, annotator, grammar.PURPOSES), grammar.PURPOSES)
+
+
+def _named(numbers: FloatArray, purposes: Sequence[str]) -> list[dict[str, float]]:
+    return [dict(zip(purposes, row, strict=True)) for row in numbers.tolist()]
+
+
+def _group_names(codes: Columns) -> Iterator[dict[str, str]]:
+    names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
+    for row in rows_of(codes):
+        yield {attribute: names[attribute][code] for attribute, code in row.items()}
+
+
+def _image(
+    seed: int,
+    key: int,
+    groups: Mapping[str, str],
+    shown: Scene,
+    draws: Mapping[str, float],
+    told: Sequence[Mapping[str, float]],
+) -> Image:
+    unsure = [a for a, share in UNSURE_SHARES.items() if draws[f"sure {a}"] < share]
+    labels = {**groups, **dict.fromkeys(unsure, UNSURE)}
+    width, height = layout.SIZES[int(draws["size"] * len(layout.SIZES))]
+    return Image(
+        key=key,
+        id=_FIRST_ID + _ID_STEP * key + int(draws["id"] * _ID_STEP),
+        width=width,
+        height=height,
+        groups=groups,
+        labels=labels,
+        scene=shown,
+        objects=shown.objects | {"person"},
+        layout=lay_out(shown.people, shown.objects, draws),
+        human=_human_captions(seed, key, shown, spoken(labels), told),
+    )
+
+
+def spoken(labels: Mapping[str, str]) -> dict[str, str]:
+    """What a person can tell from the picture.
+
+    Args:
+        labels: attribute to raw label.
+
+    Returns:
+        Attribute to group, "" where the label is "Unsure".
+
+    Example:
+        >>> spoken({"gender": "Unsure", "age": "old"})
+        {'gender': '', 'age': 'old'}
+    """
+    return {name: "" if label == UNSURE else label for name, label in labels.items()}
+
+
+def _human_captions(
+    seed: int,
+    key: int,
+    shown: Scene,
+    groups: Mapping[str, str],
+    told: Sequence[Mapping[str, float]],
+) -> tuple[str, ...]:
+    """One caption by each person; one who repeats another's words is asked again."""
+    captions: dict[str, str] = {}
+    for annotator, draws in enumerate(told, start=1):
+        text = caption(Telling(shown, groups, draws, _NEUTRAL))
+        for again in count(1):
+            if _plain(text) not in captions:
+                break
+            (fresh,) = annotator_draws(seed, [key], annotator + _AGAIN * again)
+            text = caption(Telling(shown, groups, fresh, _NEUTRAL))
+        captions[_plain(text)] = text
+    return tuple(captions.values())
+
+
+def _plain(text: str) -> str:
+    return text.lower().rstrip(".")

@@ -1,0 +1,110 @@
+"""The door: choose the command, run it, turn what went wrong into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from bias_pipeline.errors import BiasPipelineError, UsageError, did_you_mean
+
+REQUEUE, INTERRUPTED, TERMINATED = 75, 130, 143
+
+Command = Callable[[list[str]], int]
+
+
+class Stopped(BaseException):
+    """Somebody asked this process to end."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; a user's mistake never shows a traceback."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    _print_whatever_the_locale()
+    try:
+        signal.signal(signal.SIGTERM, _stop)
+        if "SLURM_JOB_ID" in os.environ:  # Slurm announces the end of a job's time with USR2
+            signal.signal(signal.SIGUSR2, _stop)
+        command, rest = _command(words)
+        return command(rest)
+    except BiasPipelineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return INTERRUPTED
+    except Stopped:
+        print("terminated; what was finished is kept", file=sys.stderr)
+        return REQUEUE if "SLURM_JOB_ID" in os.environ else TERMINATED
+
+
+def _print_whatever_the_locale() -> None:
+    """A sign that the terminal's encoding lacks becomes "?" instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _stop(*_: object) -> None:
+    raise Stopped
+
+
+def _command(words: list[str]) -> tuple[Command, list[str]]:
+    """The command that the first word names; without one, ``run``."""
+    commands: dict[str, Command] = {"run": _run, "metrics": _metrics, "analysis": _analysis}
+    first = words[0] if words else ""
+    if first in ("-h", "--help"):
+        return _help, words[1:]
+    if not first or first[0] in "-+~" or "=" in first:
+        return _run, words
+    if first not in commands:
+        raise UsageError(f"command {first!r} is unknown; {did_you_mean(first, commands)}")
+    return commands[first], words[1:]
+
+
+def _help(rest: list[str]) -> int:
+    from bias_pipeline.report.catalogue import help_text
+
+    del rest
+    print(help_text())
+    return 0
+
+
+def _run(words: list[str]) -> int:
+    from bias_pipeline import launch
+
+    if words[:1] in (["-h"], ["--help"]):
+        return _help(words)
+    return launch.run(words)
+
+
+def _metrics(words: list[str]) -> int:
+    from bias_pipeline.report.catalogue import print_metrics
+
+    _refuse(words, "metrics")
+    print_metrics()
+    return 0
+
+
+def _survivors(words: list[str]) -> int:
+    from bias_pipeline import launch
+    from bias_pipeline.analysis.survivors import print_survivors
+
+    cell = launch.cell(words)
+    print_survivors(cell.corpus(), cell.build("attribute"), cell.build("masking"))
+    return 0
+
+
+def _analysis(words: list[str]) -> int:
+    analyses: dict[str, Command] = {"metrics": _metrics, "survivors": _survivors}
+    first = words[0] if words else ""
+    if first not in analyses:
+        raise UsageError(f"analysis {first!r} is unknown; {did_you_mean(first, analyses)}")
+    return analyses[first](words[1:])
+
+
+def _refuse(words: list[str], command: str) -> None:
+    if words:
+        raise UsageError(f"{command} takes no options, found {words[0]!r}")

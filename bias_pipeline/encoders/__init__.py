@@ -1,0 +1,1 @@
+"""Encoders: captions to what an attacker learns from."""

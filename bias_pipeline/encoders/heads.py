@@ -1,0 +1,34 @@
+"""``head=linear|mlp3``: from an encoder's vector to one number an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Linear layers with ReLU between them; without hidden ones, a single linear layer.
+
+    Attributes:
+        hidden_dims: sizes of the hidden layers.
+        dropout: on the output of each hidden layer, in [0, 1).
+    """
+
+    hidden_dims: Sequence[int] = ()
+    dropout: float = 0.0
+
+    def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
+        """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
+        from torch import nn
+
+        sizes = [n_inputs, *self.hidden_dims]
+        layers: list[nn.Module] = []
+        for wide, narrow in pairwise(sizes):
+            layers += [nn.Linear(wide, narrow), nn.ReLU(), nn.Dropout(self.dropout)]
+        return nn.Sequential(*layers, nn.Linear(sizes[-1], n_outputs))

@@ -1,0 +1,104 @@
+"""``encoder=ngram``: which runs of words stand in a caption."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from bias_pipeline.captions import Captions, offsets, ranges
+from bias_pipeline.errors import UsageError
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ngram:
+    """Binary n-gram indicators.
+
+    Attributes:
+        order: the longest run of words that counts (1: single words, 2: pairs too).
+        min_count: in how many training captions an n-gram must stand to be used. Test captions
+            never decide which n-grams exist.
+    """
+
+    order: int = 2
+    min_count: int = 2
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            UsageError: if one is below 1.
+        """
+        if min(self.order, self.min_count) < 1:
+            raise UsageError(
+                f"encoder: order={self.order} and min_count={self.min_count} must be at least 1"
+            )
+
+    def index(self, captions: Captions) -> NgramIndex:
+        """Number the n-grams of captions once, for any number of training sets."""
+        grams = [_runs(captions, width) for width in range(1, self.order + 1)]
+        owner = np.concatenate([captions_of for captions_of, _ in grams])
+        sizes = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for _, codes in grams)])
+        codes = np.concatenate(
+            [codes + size for (_, codes), size in zip(grams, sizes, strict=False)]
+        )
+        n_grams = int(sizes[-1])
+        cells = np.unique(owner * np.int64(n_grams) + codes)  # a repeated n-gram counts once
+        owner, codes = np.divmod(cells, max(n_grams, 1))
+        return NgramIndex(codes, offsets(np.bincount(owner, minlength=len(captions))), n_grams)
+
+    def encode(self, index: NgramIndex, rows: IntArray, kept: IntArray) -> sparse.csr_array:
+        """Indicator matrix of captions.
+
+        Args:
+            index: from :meth:`index`.
+            rows: (N,) captions.
+            kept: (F,) numbers of the n-grams that are columns, ascending; see :meth:`select`.
+
+        Returns:
+            (N, F) sparse matrix of 0 and 1.
+        """
+        starts, lengths = index.starts[rows], np.diff(index.starts)[rows]
+        column = np.full(index.n_grams, -1, np.int64)
+        column[kept] = np.arange(len(kept))
+        cells = column[index.grams[ranges(starts, lengths)]]
+        used = cells >= 0
+        bounds = np.concatenate([[0], np.cumsum(used)])[offsets(lengths)]
+        data = np.ones(int(bounds[-1]))
+        return sparse.csr_array((data, cells[used], bounds), shape=(len(rows), len(kept)))
+
+    def select(self, index: NgramIndex, rows: IntArray) -> IntArray:
+        """The n-grams that stand in at least ``min_count`` of the given captions."""
+        cells = index.grams[ranges(index.starts[rows], np.diff(index.starts)[rows])]
+        return np.flatnonzero(np.bincount(cells, minlength=index.n_grams) >= self.min_count)
+
+
+@dataclass(frozen=True, eq=False)
+class NgramIndex:
+    """The distinct n-grams of N captions.
+
+    Attributes:
+        grams: n-gram numbers, caption after caption, each at most once a caption.
+        starts: (N + 1,) where each caption's n-grams start.
+        n_grams: how many distinct n-grams there are.
+    """
+
+    grams: IntArray
+    starts: IntArray
+    n_grams: int
+
+
+def _runs(captions: Captions, width: int) -> tuple[IntArray, IntArray]:
+    """Caption and dense number of every run of ``width`` words that stays inside a caption."""
+    lengths = np.maximum(captions.lengths - width + 1, 0)
+    first = ranges(captions.starts[:-1], lengths)
+    codes = np.zeros(len(first), np.int64)
+    for shift in range(width):
+        # Renumbering after each word keeps the products far below 2 ** 63.
+        codes = codes * len(captions.types) + captions.tokens[first + shift]
+        codes = np.unique(codes, return_inverse=True)[1]
+    return np.repeat(np.arange(len(captions)), lengths), codes

@@ -1,0 +1,49 @@
+"""``encoder=lstm|bilstm|rnn|birnn``: recurrent networks trained from scratch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bias_pipeline.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from bias_pipeline.encoders.nets import RecurrentNet
+
+CELLS = ("lstm", "rnn")
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch.
+
+    Attributes:
+        cell: ``lstm`` or ``rnn`` (Elman).
+        embedding_dim: size of a word's vector.
+        hidden_dim: size of the state, in each direction.
+        n_layers: stacked layers.
+        bidirectional: read both ways; the output joins both final states.
+        dropout: on embeddings, between layers and on the output, in [0, 1).
+    """
+
+    cell: str = "lstm"
+    embedding_dim: int = 100
+    hidden_dim: int = 256
+    n_layers: int = 1
+    bidirectional: bool = False
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the cell.
+
+        Raises:
+            UsageError: if it is unknown.
+        """
+        if self.cell not in CELLS:
+            raise UsageError(f"encoder.cell: {self.cell!r}; {did_you_mean(self.cell, CELLS)}")
+
+    def build(self, n_words: int) -> RecurrentNet:
+        """A network with fresh weights for a vocabulary of ``n_words``."""
+        from bias_pipeline.encoders.nets import RecurrentNet
+
+        return RecurrentNet(self, n_words)

@@ -1,0 +1,50 @@
+"""``encoder=transformer1|transformer5``: a transformer encoder trained from scratch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bias_pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from bias_pipeline.encoders.nets import TransformerNet
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A description of a transformer encoder; :meth:`build` makes the network, with PyTorch.
+
+    The output is the mean over words.
+
+    Attributes:
+        n_heads: attention heads; divides ``embedding_dim``.
+        embedding_dim: size of a word's vector, even.
+        feedforward_dim: size of the inner layer.
+        n_layers: stacked layers.
+        dropout: in [0, 1).
+    """
+
+    n_heads: int = 1
+    embedding_dim: int = 100
+    feedforward_dim: int = 256
+    n_layers: int = 1
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the sizes.
+
+        Raises:
+            UsageError: if the heads do not divide the vectors or these cannot hold positions.
+        """
+        if self.embedding_dim % self.n_heads or self.embedding_dim % 2:
+            raise UsageError(
+                f"encoder: embedding_dim={self.embedding_dim} must be even and a multiple of "
+                f"n_heads={self.n_heads}"
+            )
+
+    def build(self, n_words: int) -> TransformerNet:
+        """A network with fresh weights for a vocabulary of ``n_words``."""
+        from bias_pipeline.encoders.nets import TransformerNet
+
+        return TransformerNet(self, n_words)

@@ -1,0 +1,59 @@
+"""What can go wrong, and the exit code each kind ends with.
+
+Every message names the file, id or key at fault, what is wrong with it, and how to mend it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BiasPipelineError(Exception):
+    """A mistake or fault that the user can mend; shown without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(BiasPipelineError):
+    """A wrong command, option or configuration (exit code 2)."""
+
+    exit_code = 2
+
+
+class DataError(BiasPipelineError):
+    """Input data that cannot be scored as it is (exit code 3)."""
+
+    exit_code = 3
+
+
+class SweepError(BiasPipelineError):
+    """At least one job of a sweep failed (exit code 4)."""
+
+    exit_code = 4
+
+
+class ResourceError(BiasPipelineError):
+    """A file, model or device that is missing, full or not writable (exit code 5)."""
+
+    exit_code = 5
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest the nearest known name, as the end of an error message.
+
+    Args:
+        name: what the user wrote.
+        known: every name that would have been accepted.
+
+    Returns:
+        A sentence that names the nearest match, if there is one, and all known names.
+
+    Example:
+        >>> did_you_mean("sta", ["sat", "oscar"])
+        "did you mean 'sat'? Known: oscar, sat."
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Known: {', '.join(names) or 'none'}."

@@ -1,0 +1,120 @@
+"""What every metric is and returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.attribute import Attribute
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.split import Split
+from bias_pipeline.stats.bootstrap import Estimate
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a reader must know of a metric.
+
+    The eight properties are those of the papers' comparison tables (ImageCaptioner2 Table 1,
+    DBAC Table 1).
+
+    Attributes:
+        name: as in ``metric=``.
+        title: in words.
+        version: raise it whenever any value changes; part of a result's identity.
+        unit: of the headline.
+        range: lowest and highest possible headline.
+        neutral: the headline of a captioner that adds no bias.
+        direction: how to read it.
+        reference: paper and equation.
+        source_identifying: tells bias of the data from bias the captioner adds.
+        learnable: learns what bias is instead of counting listed words.
+        amplification: says by how much the captioner amplifies.
+        full_context: looks at whole sentences.
+        image: looks at the picture too.
+        consistent: ranks captioners alike under different attackers.
+        directional: tells attribute-to-task from task-to-attribute.
+        language_aware: evens out the richness of people's and models' language.
+    """
+
+    name: str
+    title: str
+    version: int
+    unit: str
+    range: tuple[float, float]
+    neutral: float
+    direction: str
+    reference: str
+    source_identifying: bool = False
+    learnable: bool = False
+    amplification: bool = False
+    full_context: bool = False
+    image: bool = False
+    consistent: bool = False
+    directional: bool = False
+    language_aware: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number of a score: the headline, a side, an object, a group.
+
+    Attributes:
+        estimate: value and uncertainty.
+        unit: ``fraction`` (printed in per cent), ``ratio``, ...
+        n_images: images it rests on.
+        coverage: ``n_images`` as a share of all images that belong to a group.
+        neutral_rate: share of its captions that name no group.
+    """
+
+    estimate: Estimate
+    unit: str
+    n_images: int
+    coverage: float
+    neutral_rate: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a metric says of a corpus.
+
+    Attributes:
+        parts: name to number; ``score`` is the headline.
+        predictions: the attackers' answers the numbers were made from.
+        audit: further facts for the manifest, as plain data.
+        notes: sentences a reader must see beside the numbers.
+        tables: name to lines of further tables, such as example captions; a CSV file each.
+    """
+
+    parts: Mapping[str, Part]
+    predictions: Sequence[Predictions] = ()
+    audit: Mapping[str, object] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+
+
+class Metric(ABC):
+    """A metric: constructed with all it needs, then computed on any corpus."""
+
+    info: ClassVar[MetricInfo]
+    attribute: Attribute
+
+    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
+        """One split a seed; none for metrics that train nothing."""
+        del corpus, seeds
+        return []
+
+    @abstractmethod
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """The score of a corpus.
+
+        Args:
+            corpus: raw captions; transforms are the metric's own.
+            splits: as :meth:`draw_splits` returns them.
+
+        Raises:
+            DataError: if the corpus cannot be scored.
+        """

@@ -1,0 +1,112 @@
+"""Scores of one attacker from its probabilities.
+
+Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) int64 classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline import scoring
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+def lic(probs: FloatArray, truth: IntArray) -> float:
+    """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; 1 / K^2 for a uniform answer.
+
+    Source: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
+
+    Example:
+        >>> lic(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0]))
+        0.4
+    """
+    return float(scoring.confident_correct(probs, truth).mean())
+
+
+def leakage(probs: FloatArray, truth: IntArray) -> float:
+    """Accuracy of the attacker, in [0, 1]; 1 / K for a uniform answer.
+
+    Source: Wang et al. 2019.
+
+    Example:
+        >>> leakage(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0]))
+        0.5
+    """
+    return float(scoring.correct(probs, truth).mean())
+
+
+def image_captioner2(probs: FloatArray, truth: IntArray) -> float:
+    """Mean probability of the true answer, in [0, 1].
+
+    Source: ImageCaptioner2, eq. 4.
+
+    Example:
+        >>> image_captioner2(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0])).__round__(3)
+        0.55
+    """
+    return float(scoring.confidence_of(probs, truth).mean())
+
+
+def inverse_cross_entropy(probs: FloatArray, truth: IntArray, bound: float = 0.01) -> float:
+    """1 / mean cross-entropy in nats, at most 1 / bound.
+
+    Source: DBAC, sections 5.2 to 5.4; the bound is ours.
+
+    Example:
+        >>> round(inverse_cross_entropy(np.array([[0.5, 0.5]]), np.array([1])), 4)
+        1.4427
+    """
+    return 1 / max(float(scoring.cross_entropy(probs, truth).mean()), bound)
+
+
+def expected_calibration_error(probs: FloatArray, truth: IntArray, bins: int = 10) -> float:
+    """Mean gap between confidence and accuracy over equal-width bins of confidence, in [0, 1].
+
+    Args:
+        probs: see the module.
+        truth: see the module.
+        bins: number of bins over [1/K, 1].
+
+    Source: Naeini et al. 2015; Guo et al. 2017, eq. 3.
+
+    Example:
+        >>> expected_calibration_error(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([1, 0]))
+        0.5
+    """
+    confidence = probs.max(axis=1)
+    low = 1 / probs.shape[1]
+    cell = np.clip(((confidence - low) / (1 - low) * bins).astype(np.int64), 0, bins - 1)
+    gap = scoring.correct(probs, truth) - confidence
+    return float(np.abs(np.bincount(cell, gap, bins)).sum() / len(truth))
+
+
+def accuracy_and_confidence_parts(
+    model: tuple[FloatArray, FloatArray], human: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """How much of LIC_M - LIC_D comes from more right guesses, and how much from surer ones.
+
+    LIC is accuracy times the mean confidence of right guesses. The two parts of a difference of
+    products, each with the other factor at its mean, add up to it exactly (ours).
+
+    Args:
+        model: accuracy and LIC_M, any one shape.
+        human: accuracy and LIC_D, the same shape.
+
+    Returns:
+        The part of accuracy and the part of confidence, of that shape.
+
+    Example:
+        >>> right, sure = accuracy_and_confidence_parts(
+        ...     (np.array(0.8), np.array(0.64)), (np.array(0.5), np.array(0.3)))
+        >>> right.round(3).item(), sure.round(3).item(), (right + sure).round(3).item()
+        (0.21, 0.13, 0.34)
+    """
+    (right_m, lic_m), (right_h, lic_h) = model, human
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sure_m, sure_h = lic_m / right_m, lic_h / right_h
+    of_accuracy = (right_m - right_h) * (sure_m + sure_h) / 2
+    of_confidence = (sure_m - sure_h) * (right_m + right_h) / 2
+    return of_accuracy, of_confidence

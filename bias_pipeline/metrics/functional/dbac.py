@@ -1,0 +1,155 @@
+"""DBAC: directional bias amplification in captions, as functions of qualities and priors.
+
+The paper leaves open how pairs of an attribute's groups and tasks are put together, and there is
+no public code; every choice is a named parameter. Arrays are (..., G, O): a *given* variable with
+G values (the attribute for A->T, the task for T->A) and the *other* one with O values. Leading axes
+are free (seeds, bootstrap samples).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+EPSILON = 1e-8
+AGGREGATES = ("per_pair", "per_caption", "marginal")
+PRIORS = ("counts", "shared", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What is known of one side's captions.
+
+    Attributes:
+        quality: (..., G, O) the attackers' quality on captions of a pair, above 0, NaN without
+            captions.
+        overall: (...) the attackers' quality on all captions.
+        other: (..., O) P(other): share of captions that name each value of the other variable.
+        mentions: (..., G, O) number of captions of each pair.
+    """
+
+    quality: FloatArray
+    overall: FloatArray
+    other: FloatArray
+    mentions: FloatArray
+
+
+def omega(quality: FloatArray, other: FloatArray, given: FloatArray) -> FloatArray:
+    """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
+
+    With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
+    P(other | given), by Bayes.
+
+    Args:
+        quality: (..., G, O).
+        other: (..., O).
+        given: (..., G).
+
+    Example:
+        >>> omega(np.array([[0.8]]), np.array([0.2]), np.array([0.5])).round(2).tolist()
+        [[0.32]]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return quality * other[..., None, :] / given[..., :, None]
+
+
+def dbac(model: FloatArray, human: FloatArray, epsilon: float = EPSILON) -> FloatArray:
+    """(omega_M - omega_H) / (omega_M + omega_H + epsilon), in (-1, 1) (eq. 7 and 8).
+
+    NaN where both are 0: there is nothing to compare, though epsilon would make it 0.
+
+    Example:
+        >>> dbac(np.array([0.32, 0.0]), np.array([0.35, 0.0])).round(4).tolist()
+        [-0.0448, nan]
+    """
+    total = model + human
+    with np.errstate(invalid="ignore"):
+        return np.where(total > 0, (model - human) / (total + epsilon), np.nan)
+
+
+def pair_scores(
+    model: Side, human: Side, given: FloatArray, prior: str, epsilon: float = EPSILON
+) -> FloatArray:
+    """(..., G, O) DBAC of every pair; see :func:`score` for the arguments."""
+    one, two = _omegas(model, human, given, prior)
+    return dbac(one, two, epsilon)
+
+
+def score(
+    model: Side,
+    human: Side,
+    given: FloatArray,
+    supported: npt.NDArray[np.bool_],
+    *,
+    aggregate: str = "per_pair",
+    prior: str = "counts",
+    epsilon: float = EPSILON,
+) -> FloatArray:
+    """DBAC in one direction.
+
+    Args:
+        model: the captioner's side.
+        human: people's side.
+        given: (..., G) P(given), from image labels, the same for both sides.
+        supported: (G, O) which pairs have captions enough to count.
+        aggregate: ``per_pair``: mean of the pairs' DBAC; ``per_caption``: DBAC of omegas averaged
+            over mentions, so frequent pairs weigh more; ``marginal``: DBAC of the overall quality
+            times the mean of P(other) over the mean of P(given).
+        prior: P(other) of a side: ``counts``: from its own captions, as published; a captioner
+            that merely says more then scores above 0 (+1/3 for twice as much). ``shared``: from
+            human captions on both sides, which repairs that. ``none``: left out.
+        epsilon: see :func:`dbac`.
+
+    Returns:
+        (...) in (-1, 1), NaN where no pair can be compared.
+    """
+    if aggregate == "marginal":
+        one, two = (
+            _marginal(side, shown, given, prior) for side, shown in _shown(model, human, prior)
+        )
+        return dbac(one, two, epsilon)
+    if aggregate == "per_caption":
+        omegas = _omegas(model, human, given, prior)
+        compared = supported & np.isfinite(omegas[0]) & np.isfinite(omegas[1])
+        one, two = (
+            _mean(own, side.mentions * compared)
+            for own, side in zip(omegas, (model, human), strict=True)
+        )
+        return dbac(one, two, epsilon)
+    return _mean(pair_scores(model, human, given, prior, epsilon), supported.astype(np.float64))
+
+
+def _shown(model: Side, human: Side, prior: str) -> list[tuple[Side, FloatArray]]:
+    """Each side with the P(other) that the prior gives it."""
+    own: Mapping[str, tuple[FloatArray, FloatArray]] = {
+        "counts": (model.other, human.other),
+        "shared": (human.other, human.other),
+        "none": (np.ones_like(human.other), np.ones_like(human.other)),
+    }
+    return list(zip((model, human), own[prior], strict=True))
+
+
+def _omegas(
+    model: Side, human: Side, given: FloatArray, prior: str
+) -> tuple[FloatArray, FloatArray]:
+    ratio = np.ones_like(given) if prior == "none" else given
+    one, two = (omega(side.quality, shown, ratio) for side, shown in _shown(model, human, prior))
+    return one, two
+
+
+def _marginal(side: Side, shown: FloatArray, given: FloatArray, prior: str) -> FloatArray:
+    factor = 1.0 if prior == "none" else shown.mean(axis=-1) / given.mean(axis=-1)
+    return side.overall * factor
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted mean over the last two axes, NaN values left out."""
+    known = np.isfinite(values)
+    used = np.where(known, weights, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (np.where(known, values, 0.0) * used).sum(axis=(-2, -1)) / used.sum(axis=(-2, -1))

@@ -1,0 +1,114 @@
+"""Attackers' answers as Parquet files, one line a guess."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.attackers.data import IntArray, Predictions
+
+EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
+
+
+def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
+    """Write ``predictions.parquet``, and ``task_predictions.parquet`` where tasks were guessed.
+
+    Both hold side, seed and image. The first adds the true group and a probability for each; the
+    second, for each task, whether it was there and its probability.
+
+    Args:
+        folder: where to.
+        predictions: answers; those of one kind have the same classes.
+        ids: image ids by corpus row.
+    """
+    exclusive = [p for p in predictions if p.truth[0].ndim == 1]
+    tasks = [p for p in predictions if p.truth[0].ndim == 2]
+    _write(folder / EXCLUSIVE, _origin(exclusive, ids) | _groups(exclusive))
+    if tasks:
+        _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
+
+
+def read_predictions(path: Path, ids: Sequence[str]) -> list[Predictions]:
+    """Read the answers on exclusive groups back.
+
+    Args:
+        path: ``predictions.parquet``.
+        ids: image ids in the order that image rows shall refer to; others are left out.
+    """
+    import pandas as pd
+
+    table = pd.read_parquet(path)
+    rows = pd.Series(range(len(ids)), index=list(ids))
+    table = table[table["image_id"].isin(rows.index)]
+    columns = [str(name) for name in table.columns if str(name).startswith("p_")]
+    groups = tuple(name.removeprefix("p_") for name in columns)
+    found: dict[str, dict[int, tuple[Any, Any, Any]]] = {}
+    for key, block in table.groupby(["side", "seed"], sort=False):
+        side, seed = key
+        images = rows[block["image_id"]].to_numpy(np.int64)
+        truth = np.array([groups.index(name) for name in block["truth"]], np.int64)
+        probs = block[columns].to_numpy(np.float64)
+        found.setdefault(str(side), {})[int(str(seed))] = (images, truth, probs)
+    return [
+        Predictions(side, tuple(blocks), *_columns(blocks.values()), groups)
+        for side, blocks in found.items()
+    ]
+
+
+def _columns(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
+    images, truth, probs = zip(*blocks, strict=True)
+    return images, truth, probs
+
+
+def _origin(predictions: Sequence[Predictions], ids: Sequence[str]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    names = np.asarray(ids, dtype=object)
+    sizes = [len(images) for p in predictions for images in p.images]
+    sides = np.array([p.name for p in predictions for _ in p.seeds], dtype=object)
+    seeds = np.array([seed for p in predictions for seed in p.seeds], np.int64)
+    return {
+        "side": pa.array(np.repeat(sides, sizes), pa.string()),
+        "seed": np.repeat(seeds, sizes),
+        "image_id": pa.array(
+            names[_stacked([i for p in predictions for i in p.images])], pa.string()
+        ),
+    }
+
+
+def _groups(predictions: Sequence[Predictions]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    classes = predictions[0].classes if predictions else ()
+    truth = _stacked([t for p in predictions for t in p.truth])
+    columns = {"truth": pa.array(np.asarray(classes, dtype=object)[truth], pa.string())}
+    return columns | {
+        f"p_{group}": np.concatenate([probs[:, k] for p in predictions for probs in p.probs])
+        for k, group in enumerate(classes)
+    }
+
+
+def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
+    truth = np.concatenate([t for p in predictions for t in p.truth]).astype(np.int8)
+    probs = np.concatenate([q for p in predictions for q in p.probs])
+    classes = predictions[0].classes
+    there = {f"true_{task}": truth[:, k] for k, task in enumerate(classes)}
+    return there | {f"p_{task}": probs[:, k] for k, task in enumerate(classes)}
+
+
+def _stacked(arrays: Sequence[IntArray]) -> npt.NDArray[np.int64]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def _write(path: Path, columns: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(dict(columns)), path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,1 @@
+"""Views of rows: tables on the screen and in files."""

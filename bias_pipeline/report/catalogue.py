@@ -1,0 +1,94 @@
+"""What there is to choose from: the help text and the list of metrics."""
+
+from __future__ import annotations
+
+from bias_pipeline.paths import choices_of, conf_dir
+
+_HELP = """\
+bias_pipeline: does an image captioner amplify societal bias?
+
+Usage:
+  python -m bias_pipeline [run] [key=value ...]     run a cell, or a sweep of cells
+  python -m bias_pipeline metrics                   what each metric can tell
+  python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves
+
+Examples:
+  python -m bias_pipeline
+  python -m bias_pipeline metric=lic,leakage captioner=all seeds=10
+  python -m bias_pipeline dataset=lic dataset.root=DIR captioner=all attribute=race
+  python -m bias_pipeline -m encoder=ngram attribute=gender,race hydra/launcher=joblib
+
+A comma sweeps, captioner=all and metric=all sweep over what there is. Any other key:
+  --cfg job prints the whole configuration, --info and --hydra-help tell of Hydra.
+
+Choices:
+{choices}
+  captioner          a captioner of the data set, or all
+  seeds              the first n of the published seeds, or a list
+  paths.outputs      where results go (outputs)
+
+Exit codes: 0 ok, 2 usage, 3 bad data, 4 a job of a sweep failed, 5 missing file or disk full,
+75 asked to requeue, 130 interrupted, 143 terminated."""
+
+_PROPERTIES = (
+    "source_identifying",
+    "learnable",
+    "amplification",
+    "full_context",
+    "image",
+    "consistent",
+    "directional",
+    "language_aware",
+)
+_GROUPS = (
+    "metric",
+    "dataset",
+    "attribute",
+    "encoder",
+    "head",
+    "trainer",
+    "masking",
+    "alignment",
+    "scoring",
+    "split",
+)
+
+
+def help_text() -> str:
+    """The text of ``--help``; reads file names alone, so it costs no import.
+
+    Example:
+        >>> "metric=" in help_text()
+        True
+    """
+    lines = [
+        f"  {group + '=':<18} {' '.join(choices_of(conf_dir() / group))}"
+        for group in (*_GROUPS, "experiment")
+    ]
+    return _HELP.format(choices="\n".join(lines))
+
+
+def print_metrics() -> None:
+    """Print every metric with the eight properties of the papers' tables."""
+    import yaml
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Metrics", title_justify="left")
+    for heading in ("metric", "title", "range", "neutral", *_PROPERTIES, "reference"):
+        table.add_column(heading.replace("_", " "))
+    for name in choices_of(conf_dir() / "metric"):
+        target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
+        table.add_row(*_described(name, target))
+    Console(width=None if Console().is_terminal else 200).print(table)
+
+
+def _described(name: str, target: str) -> list[str]:
+    import importlib
+
+    module, _, attribute = target.rpartition(".")
+    info = getattr(importlib.import_module(module), attribute).info
+    ticks = ["✓" if getattr(info, prop) else "" for prop in _PROPERTIES]
+    low, high = info.range
+    bounds = f"{low:g} … {high:g}"
+    return [name, info.title, bounds, f"{info.neutral:g}", *ticks, info.reference]

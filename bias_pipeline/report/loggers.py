@@ -1,0 +1,221 @@
+"""Where finished results are told of besides their folder; a view of rows, never their home.
+
+A logger that fails is warned of once and never fails a run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
+
+log = logging.getLogger(__name__)
+
+MODES = ("offline", "online", "disabled")
+_warned: set[str] = set()
+
+
+class ResultLogger(ABC):
+    """Tells of a finished result."""
+
+    @abstractmethod
+    def log(self, result: Result) -> None:
+        """Tell of a result; may raise anything."""
+
+    def try_log(self, result: Result) -> None:
+        """Tell of a result; whatever goes wrong is a warning, said once."""
+        try:
+            self.log(result)
+        except Exception as error:
+            warn_once(f"{type(self).__name__}: {error}; results are whole without it")
+
+
+def warn_once(message: str) -> None:
+    """Warn, but not again of the same."""
+    if message not in _warned:
+        _warned.add(message)
+        log.warning(message)
+
+
+class CsvLogger(ResultLogger):
+    """``logger=csv``: one file with the rows of every cell, in the order they finished.
+
+    A cell's rows are appended in a single write, so writers at the same time do not mix lines.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    def log(self, result: Result) -> None:
+        """Append the rows."""
+        header, _, body = rows_csv(result.rows).partition("\n")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
+            body = f"{header}\n{body}"
+        except FileExistsError:
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(handle, "ab", buffering=0) as file:
+            file.write(body.encode("utf-8", "replace"))
+
+
+class WandbLogger(ResultLogger):
+    """``logger=wandb``: one Weights & Biases run a cell.
+
+    The run's id is the cell's identity, so a cell never becomes two runs. Runs are written
+    offline, for ``wandb sync`` later, unless a mode and a key are set. Online, a server that does
+    not answer in time costs ``timeout_s`` once; the run is then written offline.
+
+    Args:
+        folder: where W&B keeps its files.
+        project: the project's name.
+        entity: user or team; W&B's default if left out.
+        mode: ``offline``, ``online`` or ``disabled``; ``WANDB_MODE`` if left out, else offline.
+        timeout_s: how long an online server may take for a cell.
+
+    Raises:
+        UsageError: on an unknown mode.
+    """
+
+    reachable: ClassVar[bool] = True  # until a server does not answer this process
+
+    def __init__(
+        self,
+        folder: str,
+        project: str = "bias_pipeline",
+        entity: str | None = None,
+        mode: str | None = None,
+        timeout_s: float = 8.0,
+    ) -> None:
+        chosen = mode or os.environ.get("WANDB_MODE") or "offline"
+        if chosen not in MODES:
+            raise UsageError(f"logger.wandb.mode: {chosen!r}; {did_you_mean(chosen, MODES)}")
+        self.folder = Path(folder)
+        self.project, self.entity, self.mode = project, entity, chosen
+        self.timeout_s = timeout_s
+
+    def log(self, result: Result) -> None:
+        """Write the run."""
+        if self.mode == "disabled":
+            return
+        content = self.content(result)
+        if self.mode == "online" and self._online(content):
+            return
+        record(content, self.folder, "offline")
+
+    def content(self, result: Result) -> dict[str, Any]:
+        """What the run holds, as plain data."""
+        first = result.rows[0]
+        names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
+        tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
+        return {
+            "id": result.run_id,
+            "name": result.run_id,
+            "project": self.project,
+            "entity": self.entity,
+            "group": f"{first.metric}-{first.attribute}-{first.dataset}",
+            "job_type": first.metric,
+            "tags": tags,
+            "config": {
+                **{name: getattr(first, name) for name in (*names, "masking", "alignment")},
+                "seeds": list(first.seeds),
+                "tree": json.dumps(result.manifest.get("config")),
+            },
+            "summary": _summary(result.rows),
+            "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
+        }
+
+    def _online(self, content: Mapping[str, Any]) -> bool:
+        """Try the server in a process of its own, which can be ended when it hangs."""
+        if not _has_key():
+            warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
+            return False
+        if not WandbLogger.reachable:
+            return False  # it did not answer an earlier cell: do not wait again
+        code = "from bias_pipeline.report import loggers; loggers.record_from_stdin()"
+        order = json.dumps({"content": content, "folder": str(self.folder)})
+        try:
+            done = subprocess.run(  # noqa: S603 - our own code
+                [sys.executable, "-c", code],
+                input=order.encode(),
+                capture_output=True,
+                timeout=self.timeout_s,
+                # A service that this process started would take the run for one of its own.
+                env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
+            )
+        except subprocess.TimeoutExpired:
+            done = None
+        if done is not None and done.returncode == 0:
+            return True
+        warn_once("W&B: the server did not take the run in time; written offline, sync later")
+        WandbLogger.reachable = False
+        return False
+
+
+def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
+    """Write one W&B run.
+
+    Raises:
+        ImportError: if wandb is not installed.
+    """
+    import wandb
+
+    folder.mkdir(parents=True, exist_ok=True)
+    known = ("id", "name", "project", "entity", "group", "job_type", "tags", "config")
+    run = wandb.init(
+        **{key: content[key] for key in known},
+        dir=str(folder.resolve()),
+        mode=mode,  # type: ignore[arg-type]
+        reinit="create_new",
+        settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+    )
+    table = wandb.Table(columns=list(COLUMNS), data=content["rows"])
+    run.log({"rows": table})
+    run.summary.update(content["summary"])
+    run.finish()
+
+
+def record_from_stdin() -> None:
+    """Write one run online; the order comes on standard input."""
+    order = json.load(sys.stdin)
+    record(order["content"], Path(order["folder"]), "online")
+
+
+def _summary(rows: Sequence[Row]) -> dict[str, float]:
+    """Flat keys: ``score``, ``score/ci_low``, ...; what is absent is left out."""
+    numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
+    found = {row.part: row.value for row in rows}
+    found |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
+    return {key: value for key, value in found.items() if not math.isnan(value)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def _has_key() -> bool:
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    import netrc
+
+    try:
+        hosts = netrc.netrc().hosts
+    except (OSError, netrc.NetrcParseError):
+        return False
+    return any("wandb" in host for host in hosts)

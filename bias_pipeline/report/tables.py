@@ -1,0 +1,220 @@
+"""Tables of results for people: rich on a terminal, plain text elsewhere, Markdown and CSV."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bias_pipeline.cache import replace_file
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.results import Result, Row, rows_csv
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# Choices that may differ between cells; those that do become columns, the others the title.
+CHOICES = (
+    "metric",
+    "attribute",
+    "dataset",
+    "captioner",
+    "encoder",
+    "head",
+    "masking",
+    "alignment",
+    "scoring",
+)
+HEADLINES = ("score", "a_to_t", "t_to_a")
+SIDES = ("model", "human")
+PLAIN_WIDTH = 200
+
+
+def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] = ()) -> None:
+    """Print the headline table of finished cells.
+
+    Args:
+        results: the cells.
+        swept: for each cell the settings in which the cells differ; those that no column of a
+            row tells become columns too.
+    """
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    console = Console(width=width, highlight=False, emoji=False)
+    console.print(printable(_title(results)), soft_wrap=True, markup=False)
+    console.print(_rich_table(results, swept))
+    for note in _notes(results):
+        console.print(printable(note), soft_wrap=True, markup=False)
+
+
+def write_table(folder: Path, results: Sequence[Result]) -> None:
+    """Write the rows of all cells to ``table.csv``.
+
+    Raises:
+        ResourceError: if it cannot be written.
+    """
+    rows = [row for result in results for row in result.rows]
+    try:
+        replace_file(folder / "table.csv", rows_csv(rows).encode("utf-8", "replace"))
+    except OSError as error:
+        raise ResourceError(f"cannot write {folder / 'table.csv'}: {error.strerror}") from error
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The headline table as GitHub-flavoured Markdown."""
+    header, lines = _cells(results)
+    ruled = [header, ["---"] * len(header), *lines]
+    escaped = [
+        [printable(cell).replace("|", "\\|").replace("<", "&lt;") for cell in line]
+        for line in ruled
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in escaped) + "\n"
+
+
+def printable(text: str) -> str:
+    r"""Text whose control characters and direction marks are written out, not obeyed.
+
+    Example:
+        >>> printable("a\x1b[31mb")
+        'a\\x1b[31mb'
+    """
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A fraction in per cent, a dash if it is absent.
+
+    Example:
+        >>> percent(0.4567), percent(float("nan"))
+        ('45.7', '–')
+    """
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number as it is, a dash if it is absent.
+
+    Example:
+        >>> number(1.25), number(float("nan"))
+        ('1.25', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def interval(row: Row) -> str:
+    """Value and interval, in per cent where the unit is a fraction."""
+    written = percent if row.unit == "fraction" else number
+    return f"{written(row.value)} [{written(row.ci_low)}, {written(row.ci_high)}]"
+
+
+def arrow(row: Row) -> str:
+    """Where a headline points: up if its interval lies above neutral, down if below, else level."""
+    neutral = 1.0 if row.unit == "ratio" else 0.0
+    if row.ci_low > neutral:
+        return "↑"
+    return "↓" if row.ci_high < neutral else "≈"
+
+
+def _rich_table(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    header, lines = _cells(results)
+    settings = [k for k in dict.fromkeys(k for own in swept for k in own) if k not in CHOICES]
+    place = len(_varying(results))
+    header[place:place] = settings
+    for line, own in zip(lines, swept, strict=False):
+        line[place:place] = [own.get(key, "") for key in settings]
+    shown = Table(box=box.SIMPLE_HEAD)
+    for number, name in enumerate(header):
+        left = number <= place + len(settings)
+        shown.add_column(escape(name), justify="left" if left else "right", overflow="fold")
+    for line in lines:
+        shown.add_row(*(escape(printable(cell)) for cell in line))
+    return shown
+
+
+def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
+    varying = _varying(results)
+    present = {row.part for result in results for row in result.rows}
+    headlines = [part for part in HEADLINES if part in present]
+    sides = [part for part in SIDES if part in present]
+    header = [*varying, *(_heading(part) for part in headlines), "p", *sides]
+    header += ["coverage", "neutral", "images"]
+    return header, [_line(result, varying, headlines, sides) for result in results]
+
+
+def _heading(part: str) -> str:
+    return {"score": "score ↓", "a_to_t": "A→T ↓", "t_to_a": "T→A ↓"}[part]
+
+
+def _line(
+    result: Result, varying: Sequence[str], headlines: Sequence[str], sides: Sequence[str]
+) -> list[str]:
+    rows = {row.part: row for row in result.rows}
+    first = next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
+    mark = "" if _amplifies(result) else " †"
+    names = [str(getattr(first, name)) + (mark if name == varying[-1] else "") for name in varying]
+    scores = [f"{interval(rows[p])} {arrow(rows[p])}" if p in rows else "–" for p in headlines]
+    attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
+    return [
+        *names,
+        *scores,
+        "–" if math.isnan(first.p_value) else f"{first.p_value:.3f}",
+        *attacked,
+        percent(first.coverage, 0),
+        percent(first.neutral_rate, 0),
+        str(first.n_images),
+    ]
+
+
+def _varying(results: Sequence[Result]) -> list[str]:
+    """Columns that tell the cells apart; the captioner is always one."""
+    return [
+        name
+        for name in CHOICES
+        if name == "captioner" or len({getattr(r.rows[0], name) for r in results}) > 1
+    ]
+
+
+def _title(results: Sequence[Result]) -> str:
+    first = results[0].rows[0]
+    fixed = [name for name in CHOICES if name not in _varying(results) and getattr(first, name)]
+    seeds = sorted({len(result.rows[0].seeds) for result in results})
+    seeds_text = "/".join(map(str, seeds))
+    return " · ".join(
+        [
+            *(f"{name} {getattr(first, name)}" for name in fixed),
+            f"{seeds_text} seed{'' if seeds == [1] else 's'}",
+            "per cent",
+        ]
+    )
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    """What must be read beside the numbers, each said once."""
+    said: dict[str, list[str]] = {}
+    for result in results:
+        for note in _list(result.manifest, "notes"):
+            said.setdefault(str(note), []).append(result.rows[0].captioner)
+    notes = [f"{', '.join(dict.fromkeys(who))}: {note}" for note, who in said.items()]
+    if not all(_amplifies(result) for result in results):
+        notes.append(
+            "† not known to be trained on captions of this data set: read a bias difference, "
+            "not an amplification"
+        )
+    return [*notes, "↑ above neutral, ↓ below, ≈ the interval holds it; lower is fairer"]
+
+
+def _amplifies(result: Result) -> bool:
+    corpus = result.manifest.get("corpus", {})
+    return isinstance(corpus, Mapping) and corpus.get("trained_on_reference") is True
+
+
+def _list(manifest: Mapping[str, object], key: str) -> list[object]:
+    found = manifest.get(key, [])
+    return found if isinstance(found, list) else []

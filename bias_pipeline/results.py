@@ -1,0 +1,333 @@
+"""Results: rows of every table, where they are kept, and who may write them."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import logging
+import math
+import os
+import shutil
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.prediction_files import read_predictions, write_predictions
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+HEARTBEAT_S = 5.0
+STALE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number with its interval and its origin; the columns of every table.
+
+    ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; they are
+    multiplied by 100 only when printed. What is absent is NaN (null in JSON), never zero. A
+    column that plays no part in a metric is empty.
+    """
+
+    run_id: str
+    metric: str
+    metric_version: int
+    part: str
+    attribute: str
+    dataset: str
+    captioner: str
+    encoder: str
+    head: str
+    masking: str
+    alignment: str
+    scoring: str
+    value: float
+    unit: str
+    seed_std: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_images: int
+    n_seeds: int
+    coverage: float
+    neutral_rate: float
+    seeds: tuple[int, ...]
+
+
+COLUMNS = tuple(column.name for column in fields(Row))
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of one cell, the answers behind them and how they came about."""
+
+    run_id: str
+    rows: Sequence[Row]
+    manifest: Mapping[str, object]
+    predictions: Sequence[Predictions] = ()
+    ids: Sequence[str] = ()
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+
+
+class ResultStore:
+    """A folder of results, one sub-folder a run; any number of processes may share it.
+
+    A result appears whole or not at all: its folder is written under a temporary name, forced to
+    disk and renamed. While a run is computed its claim is renewed; the claim of a dead owner is
+    taken over.
+
+    Args:
+        root: the folder; made when first needed.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def load(self, run_id: str) -> Result | None:
+        """A finished result without its predictions, None if there is none.
+
+        A folder that does not hold a whole result is set aside, so the run is done again.
+        """
+        path = self.root / run_id / "result.json"
+        try:
+            return _parse(path.read_text(encoding="utf-8"), run_id)
+        except FileNotFoundError:
+            if not path.parent.exists():
+                return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("%s is damaged (%s); the run is done again", path, error)
+        with contextlib.suppress(OSError):
+            path.parent.rename(self.root / f".{run_id}.damaged.{uuid.uuid4().hex}")
+        return None
+
+    def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
+        """The stored answers of a finished run.
+
+        Args:
+            run_id: of the run.
+            ids: image ids in the order that image rows shall refer to; answers on other images
+                are left out.
+
+        Raises:
+            ResourceError: if the run is not there.
+        """
+        path = self.root / run_id / "predictions.parquet"
+        if not path.is_file():
+            raise ResourceError(f"{path} is absent; run the cell first")
+        return read_predictions(path, ids)
+
+    def save(self, result: Result) -> None:
+        """Write a result; one that is there already stays.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}.tmp"
+        try:
+            temporary.mkdir(parents=True)
+            _write(temporary / "result.json", _json(result))
+            _write(temporary / "rows.csv", rows_csv(result.rows).encode("utf-8", "replace"))
+            write_predictions(temporary, result.predictions, result.ids)
+            for name, lines in result.tables.items():
+                _write(temporary / f"{name}.csv", _table_csv(lines).encode("utf-8", "replace"))
+            _rename_folder(temporary, self.root / result.run_id)
+        except OSError as error:
+            raise ResourceError(
+                f"cannot write results to {self.root}: {error.strerror or error}; "
+                "choose another folder with paths.outputs=..."
+            ) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    @contextmanager
+    def claim(self, run_id: str) -> Iterator[None]:
+        """Hold a run; waits while another living process holds it.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        path = self.root / ".claims" / run_id
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            while not _create(path):
+                _release_if_stale(path)
+                time.sleep(0.05)
+        except OSError as error:
+            raise ResourceError(
+                f"cannot write results to {self.root}: {error.strerror or error}; "
+                "choose another folder with paths.outputs=..."
+            ) from error
+        finished = threading.Event()
+        beat = threading.Thread(target=_renew, args=(path, finished), daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            beat.join()
+            path.unlink(missing_ok=True)
+
+
+def rows_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV with a header; NaN is an empty cell, text that a spreadsheet would run is quoted.
+
+    Example:
+        >>> rows_csv([]).startswith("run_id,metric,")
+        True
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([_cell(value) for value in asdict(row).values()])
+    return text.getvalue()
+
+
+def _table_csv(lines: Sequence[Mapping[str, object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([list(lines[0])] if lines else [])
+    writer.writerows([_cell(value) for value in line.values()] for line in lines)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    if isinstance(value, tuple | list):
+        return " ".join(map(str, value))
+    if isinstance(value, str):
+        value = value.replace("\r", "\n")  # the csv module leaves a bare "\r" unquoted
+        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\n") else value
+    return value
+
+
+def _json(result: Result) -> bytes:
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "rows": [_strict(asdict(row)) for row in result.rows],
+        "manifest": _strict(result.manifest),
+    }
+    content["manifest"]["checksum"] = _checksum(content)
+    return _dumped(content)
+
+
+def _dumped(content: object) -> bytes:
+    text = json.dumps(content, allow_nan=False, indent=1, ensure_ascii=False)
+    return text.encode("utf-8", "replace")
+
+
+def _checksum(content: object) -> str:
+    """SHA-256 (hex) of plain data as it is written; its own entry is not there yet."""
+    return hashlib.sha256(_dumped(content)).hexdigest()
+
+
+def _strict(value: object) -> object:
+    """Plain JSON data: NaN and infinities become null, numpy numbers plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_strict(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _parse(text: str, run_id: str) -> Result:
+    content = json.loads(text)
+    if content["schema"] != SCHEMA:
+        raise ValueError(f"schema {content['schema']}, expected {SCHEMA}")
+    checksum = content["manifest"].pop("checksum", None)
+    if checksum not in (None, _checksum(content)):
+        raise ValueError("its checksum does not fit")
+    rows = [Row(**{**row, **_floats(row), "seeds": tuple(row["seeds"])}) for row in content["rows"]]
+    if any(row.run_id != run_id for row in rows):
+        raise ValueError("rows of another run")
+    return Result(run_id, rows, content["manifest"])
+
+
+def _floats(row: Mapping[str, object]) -> dict[str, float]:
+    names = [column.name for column in fields(Row) if column.type == "float"]
+    return {name: math.nan if row[name] is None else float(row[name]) for name in names}  # type: ignore[arg-type]
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rename_folder(temporary: Path, final: Path) -> None:
+    try:
+        temporary.rename(final)
+    except OSError:
+        if not (final / "result.json").exists():
+            raise
+        log.info("%s was finished by another process meanwhile; it stays", final.name)
+    handle = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _create(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        return False
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{socket.gethostname()} {os.getpid()}")
+    except OSError:
+        path.unlink(missing_ok=True)  # a claim that names no owner would be waited for
+        raise
+    return True
+
+
+def _release_if_stale(path: Path) -> None:
+    try:
+        age = time.time() - path.stat().st_mtime
+        host, _, pid = path.read_text().partition(" ")
+    except FileNotFoundError:
+        return
+    here = host == socket.gethostname() and pid.isdigit()
+    if age > STALE_S or (here and not _alive(int(pid))):
+        # Renaming is atomic: of several that wait, one takes the dead owner's claim away.
+        taken = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(taken)
+            taken.unlink()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _renew(path: Path, finished: threading.Event) -> None:
+    while not finished.wait(HEARTBEAT_S):
+        with contextlib.suppress(OSError):
+            os.utime(path)

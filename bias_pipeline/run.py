@@ -1,0 +1,130 @@
+"""One cell: a corpus and a metric to a result. No configuration, usable from a notebook."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bias_pipeline import __version__
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.progress import bar
+from bias_pipeline.results import Result, Row
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The names of the choices behind a result, as they stand in its rows; empty: plays no part."""
+
+    encoder: str = ""
+    head: str = ""
+    masking: str = ""
+    alignment: str = ""
+    scoring: str = ""
+
+
+def run_cell(
+    corpus: Corpus,
+    metric: Metric,
+    seeds: Sequence[int],
+    *,
+    run_id: str,
+    origin: Origin = Origin(),
+    facts: Mapping[str, object] | None = None,
+) -> Result:
+    """Compute a metric on a corpus.
+
+    Args:
+        corpus: what is scored.
+        metric: built with all it needs.
+        seeds: one split and fresh attackers each.
+        run_id: name of the result.
+        origin: names of the choices, for the rows.
+        facts: further entries of the manifest, as plain data.
+
+    Raises:
+        DataError: if the corpus cannot be scored.
+    """
+    started = time.time()
+    with bar(f"{metric.info.name} {corpus.captioner}"):
+        score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))
+    rows = [
+        _row(name, part, corpus, metric, seeds, run_id, origin)
+        for name, part in score.parts.items()
+    ]
+    manifest = {
+        **_manifest(corpus, score),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "seconds": round(time.time() - started, 3),
+        **(facts or {}),
+    }
+    return Result(run_id, rows, manifest, score.predictions, corpus.ids, score.tables)
+
+
+def _row(
+    name: str,
+    part: Part,
+    corpus: Corpus,
+    metric: Metric,
+    seeds: Sequence[int],
+    run_id: str,
+    origin: Origin,
+) -> Row:
+    estimate = part.estimate
+    return Row(
+        run_id=run_id,
+        metric=metric.info.name,
+        metric_version=metric.info.version,
+        part=name,
+        attribute=metric.attribute.name,
+        dataset=corpus.dataset,
+        captioner=corpus.captioner,
+        **vars(origin),
+        value=estimate.value,
+        unit=part.unit,
+        seed_std=estimate.seed_std,
+        ci_low=estimate.ci_low,
+        ci_high=estimate.ci_high,
+        p_value=estimate.p_value,
+        n_images=part.n_images,
+        n_seeds=estimate.n_seeds,
+        coverage=part.coverage,
+        neutral_rate=part.neutral_rate,
+        seeds=tuple(seeds),
+    )
+
+
+def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:
+    return {
+        "corpus": {
+            "digest": corpus.digest,
+            "n_images": len(corpus),
+            "n_model_captions": len(corpus.model),
+            "n_human_captions": len(corpus.human),
+            "trained_on_reference": corpus.trained_on_reference,
+        },
+        "audit": dict(score.audit),
+        "image_std": {name: part.estimate.image_std for name, part in score.parts.items()},
+        "notes": list(score.notes),
+        "versions": _versions(),
+        "machine": {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "platform": platform.platform(),
+            "cores": os.cpu_count(),
+        },
+    }
+
+
+def _versions() -> dict[str, str]:
+    """Versions of ourselves and of the numerical packages this run has loaded."""
+    versions = {"bias_pipeline": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
+        if name in sys.modules:
+            versions[name] = str(sys.modules[name].__version__)
+    return versions

@@ -1,0 +1,154 @@
+"""How an attacker's answer to one caption is scored, from stored probabilities.
+
+Published scores differ in nothing else: the same predictions serve all of them. Every function
+takes ``probs`` and ``truth`` in one of two shapes and returns one number a guess:
+
+* K exclusive groups: ``probs`` (M, K) with rows that sum to 1, ``truth`` (M,) classes; returns (M,)
+* T independent tasks: ``probs`` (M, T) in [0, 1], ``truth`` (M, T) of 0 and 1; returns (M, T)
+
+Ties go to the last of the tied groups, as in the LIC code (0.5 and above means Female).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+def confidence_of(probs: FloatArray, truth: IntArray) -> FloatArray:
+    """Probability of the true answer, in [0, 1] (ImageCaptioner2, eq. 4).
+
+    Example:
+        >>> confidence_of(np.array([[0.3, 0.7]]), np.array([0])).tolist()
+        [0.3]
+    """
+    if truth.ndim == 2:
+        return np.where(truth == 1, probs, 1 - probs)
+    return np.take_along_axis(probs, truth[:, None], axis=1)[:, 0]
+
+
+def correct(probs: FloatArray, truth: IntArray) -> FloatArray:
+    """1 where the most probable answer is the true one, else 0 (leakage, Wang et al. 2019).
+
+    Example:
+        >>> correct(np.array([[0.5, 0.5]]), np.array([1])).tolist()
+        [1.0]
+    """
+    if truth.ndim == 2:
+        return ((probs >= 0.5) == (truth == 1)).astype(np.float64)
+    last = probs.shape[1] - 1 - probs[:, ::-1].argmax(axis=1)
+    return (last == truth).astype(np.float64)
+
+
+def confident_correct(probs: FloatArray, truth: IntArray) -> FloatArray:
+    """Probability of the true answer where it is the most probable one, else 0 (LIC, eq. 2-3).
+
+    Example:
+        >>> confident_correct(np.array([[0.2, 0.8], [0.2, 0.8]]), np.array([1, 0])).tolist()
+        [0.8, 0.0]
+    """
+    return confidence_of(probs, truth) * correct(probs, truth)
+
+
+def cross_entropy(probs: FloatArray, truth: IntArray, floor: float = 1e-12) -> FloatArray:
+    """Minus the natural logarithm of the probability of the true answer, in [0, -ln floor].
+
+    Example:
+        >>> cross_entropy(np.array([[0.5, 0.5]]), np.array([1])).round(4).tolist()
+        [0.6931]
+    """
+    return -np.log(np.maximum(confidence_of(probs, truth), floor))
+
+
+class Scoring(ABC):
+    """A score per guess, and what becomes of its mean.
+
+    An attacker's score is ``link(mean of per_guess)``; keeping the two apart lets the bootstrap
+    re-weigh guesses without touching the attacker.
+
+    Attributes:
+        unit: of an attacker's score.
+    """
+
+    unit: ClassVar[str] = "fraction"
+
+    @abstractmethod
+    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+        """One number a guess; shapes as in the module's docstring."""
+
+    def link(self, mean: FloatArray) -> FloatArray:
+        """An attacker's score from its mean, element by element."""
+        return mean
+
+    @abstractmethod
+    def chance(self, n_classes: int) -> float:
+        """The expected score of a uniform answer over K balanced groups."""
+
+
+class Accuracy(Scoring):
+    """``scoring=accuracy``: share of right guesses, in [0, 1]."""
+
+    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+        """See :func:`correct`."""
+        return correct(probs, truth)
+
+    def chance(self, n_classes: int) -> float:
+        """1 / K."""
+        return 1 / n_classes
+
+
+class Lic(Scoring):
+    """``scoring=lic``: mean confidence of right guesses, wrong ones count 0, in [0, 1]."""
+
+    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+        """See :func:`confident_correct`."""
+        return confident_correct(probs, truth)
+
+    def chance(self, n_classes: int) -> float:
+        """1 / K^2."""
+        return 1 / n_classes**2
+
+
+class Confidence(Scoring):
+    """``scoring=confidence``: mean probability of the true answer, in [0, 1]."""
+
+    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+        """See :func:`confidence_of`."""
+        return confidence_of(probs, truth)
+
+    def chance(self, n_classes: int) -> float:
+        """1 / K."""
+        return 1 / n_classes
+
+
+class InverseCrossEntropy(Scoring):
+    """``scoring=inverse_ce``: 1 / mean cross-entropy (DBAC sections 5.2 to 5.4), in nats.
+
+    A confident attacker makes it explode, so the mean is bounded below.
+
+    Args:
+        bound: the smallest mean cross-entropy that is believed, above 0; ours.
+    """
+
+    unit: ClassVar[str] = "1/nat"
+
+    def __init__(self, bound: float = 0.01) -> None:
+        self.bound = bound
+
+    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+        """See :func:`cross_entropy`."""
+        return cross_entropy(probs, truth)
+
+    def link(self, mean: FloatArray) -> FloatArray:
+        """1 / max(mean, bound)."""
+        return 1 / np.maximum(mean, self.bound)
+
+    def chance(self, n_classes: int) -> float:
+        """1 / ln K."""
+        return float(1 / np.log(n_classes))

@@ -1,0 +1,220 @@
+"""Which images an attacker learns from and which it is scored on."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+
+IntArray = npt.NDArray[np.int64]
+
+PUBLISHED_SEEDS = (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234)
+SMALLEST_GROUP = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One draw: image rows to train on and to test on, each in the order they were drawn.
+
+    Attributes:
+        seed: the seed of the draw and of the attackers trained on it.
+        train: rows of the corpus.
+        test: rows of the corpus, disjoint from ``train``.
+        validation: rows of the corpus, disjoint from both; empty unless the rule asks for them.
+        balanced: whether every group is cut to the size of the smallest, dropping the rows that
+            were drawn last.
+    """
+
+    seed: int
+    train: IntArray
+    test: IntArray
+    validation: IntArray
+    balanced: bool
+
+    def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
+        """Train and test positions within a table of labelled captions.
+
+        An image keeps its part whatever else the table holds: the same seed tests the same
+        images on both sides and for all captioners. Balance is restored within the table.
+
+        Args:
+            images: (N,) corpus row of each caption, each image at most once.
+            labels: (N,) class of each caption.
+
+        Returns:
+            Two index arrays into the table, ascending.
+        """
+        return tuple(  # type: ignore[return-value]
+            np.sort(self._balance(_positions(part, images), labels))
+            for part in (self.train, self.test)
+        )
+
+    def _balance(self, positions: IntArray, labels: IntArray) -> IntArray:
+        if not self.balanced or not len(positions):
+            return positions
+        own = labels[positions]
+        size = np.bincount(own, minlength=int(labels.max()) + 1).min()
+        return positions[_rank_within(own) < size]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the draw."""
+        sha = hashlib.sha256(f"{self.seed} {self.balanced}".encode())
+        for part in (self.train, self.test, self.validation):
+            sha.update(part.astype("<i8").tobytes() + b"|")
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """How splits are drawn.
+
+    Attributes:
+        test_share: share of each group that is tested, in (0, 1).
+        validation_share: share of each group kept for validation, in [0, 1).
+        balanced: cut every group to the size of the smallest.
+        order: ``hashed`` draws an image by its id and the seed alone, so captioners that lack a
+            few images still share the split; ``file`` pops images at random from the captioner's
+            own file, as the published LIC code does (so the same seed gives every captioner
+            another split).
+    """
+
+    test_share: float = 0.1
+    validation_share: float = 0.0
+    balanced: bool = True
+    order: str = "hashed"
+
+    def __post_init__(self) -> None:
+        """Check the shares.
+
+        Raises:
+            UsageError: if the shares leave nothing to train on or ``order`` is unknown.
+        """
+        if not (0 < self.test_share < 1 and 0 <= self.validation_share < 1 - self.test_share):
+            raise UsageError(
+                f"split: test_share={self.test_share} and validation_share="
+                f"{self.validation_share} must be positive and leave images to train on"
+            )
+        if self.order not in _DRAWS:
+            raise UsageError(
+                f"split.order: {self.order!r} is unknown; {did_you_mean(self.order, _DRAWS)}"
+            )
+
+    def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
+        """One split a seed, over all images that belong to a group of the attribute.
+
+        Raises:
+            DataError: if a group has fewer than ten images.
+        """
+        grouping = corpus.groupings[attribute]
+        rows = [np.flatnonzero(grouping.codes == k) for k in range(len(grouping.names))]
+        sizes = {name: len(group) for name, group in zip(grouping.names, rows, strict=True)}
+        if min(sizes.values()) < SMALLEST_GROUP:
+            raise DataError(
+                f"dataset {corpus.dataset!r}, attribute {attribute!r}: attackers need two groups "
+                f"or more with at least {SMALLEST_GROUP} images each; found "
+                + ", ".join(f"{name} {size}" for name, size in sizes.items())
+            )
+        return [_DRAWS[self.order](self, corpus, rows, seed) for seed in seeds]
+
+
+def _draw_hashed(rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
+    keys = _mix(_id_hashes(corpus.ids) ^ _mix(np.array([seed], np.uint64)))
+    parts: dict[str, list[IntArray]] = {"train": [], "test": [], "validation": []}
+    for group in groups:
+        order = group[np.argsort(keys[group], kind="stable")]
+        tested = round(rule.test_share * len(order))
+        held = tested + round(rule.validation_share * len(order))
+        parts["test"].append(order[:tested])
+        parts["validation"].append(order[tested:held])
+        parts["train"].append(order[held:])
+    drawn = {name: np.concatenate(part) for name, part in parts.items()}
+    return Split(seed=seed, balanced=rule.balanced, **drawn)
+
+
+def _draw_from_file(
+    rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int
+) -> Split:
+    """The order of draws of the published code: every group's training set, then the test sets."""
+    generator = random.Random(seed)  # noqa: S311 - the published draws, not a secret
+    pools = [group[np.argsort(corpus.source_order[group])].tolist() for group in groups]
+    smallest = min(len(pool) for pool in pools)
+    sizes = [smallest if rule.balanced else len(pool) for pool in pools]
+    tested = [round(rule.test_share * size) for size in sizes]
+
+    def pop(counts: Sequence[int]) -> IntArray:
+        rows = [
+            pool.pop(generator.randrange(len(pool)))
+            for pool, count in zip(pools, counts, strict=True)
+            for _ in range(count)
+        ]
+        return np.array(rows, np.int64)
+
+    train = pop([size - test for size, test in zip(sizes, tested, strict=True)])
+    return Split(seed, train, pop(tested), np.empty(0, np.int64), rule.balanced)
+
+
+_DRAWS: Mapping[str, Callable[[SplitRule, Corpus, Sequence[IntArray], int], Split]] = {
+    "hashed": _draw_hashed,
+    "file": _draw_from_file,
+}
+
+
+def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """The seeds that ``seeds=`` names: a list as it is, a number the first n published ones.
+
+    After the ten seeds of the published runs come 1235, 1236 and so on.
+
+    Raises:
+        UsageError: on fewer than one seed, a negative one, or one named twice.
+
+    Example:
+        >>> seeds_of(3), seeds_of([7, 8])
+        ((0, 12, 456), (7, 8))
+    """
+    if isinstance(seeds, int):
+        further = range(PUBLISHED_SEEDS[-1] + 1, PUBLISHED_SEEDS[-1] + 1 + seeds)
+        chosen = (*PUBLISHED_SEEDS, *further)[: max(seeds, 0)]
+    else:
+        chosen = tuple(seeds)
+    if not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
+        raise UsageError(f"seeds={seeds}: give a positive number or a list of distinct seeds >= 0")
+    return chosen
+
+
+def _positions(rows: IntArray, images: IntArray) -> IntArray:
+    """Where the given rows stand in ``images``, in the order of ``rows``; absent ones left out."""
+    place = np.full(max(rows.max(initial=0), images.max(initial=0)) + 1, -1, np.int64)
+    place[images] = np.arange(len(images))
+    found = place[rows]
+    return found[found >= 0]
+
+
+def _rank_within(labels: IntArray) -> IntArray:
+    """How many earlier entries carry the same label."""
+    order = np.argsort(labels, kind="stable")
+    first = np.searchsorted(labels[order], labels[order], side="left")
+    rank = np.empty(len(labels), np.int64)
+    rank[order] = np.arange(len(labels)) - first
+    return rank
+
+
+def _id_hashes(ids: Sequence[str]) -> npt.NDArray[np.uint64]:
+    digests = (hashlib.blake2b(i.encode("utf-8", "surrogatepass"), digest_size=8) for i in ids)
+    return np.frombuffer(b"".join(d.digest() for d in digests), dtype="<u8").astype(np.uint64)
+
+
+def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64: a bijection that scatters neighbouring numbers."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

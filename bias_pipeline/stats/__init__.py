@@ -1,0 +1,1 @@
+"""Statistics: what is known of a number, and whether two numbers differ."""

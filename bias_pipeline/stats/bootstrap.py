@@ -1,0 +1,160 @@
+"""Intervals: attacker variance and image-sampling variance, reported apart and combined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import UsageError
+from bias_pipeline.stats.scores import ScoreTable
+
+FloatArray = npt.NDArray[np.float64]
+
+_BATCH_BYTES = 64_000_000
+
+Combination = Callable[..., FloatArray]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and what is known of it.
+
+    Attributes:
+        value: mean over seeds.
+        seed_std: standard deviation over the S seeds (ddof 1), each with its own split and fresh
+            attackers; NaN for one seed.
+        image_std: standard deviation of ``value`` under resampling of images.
+        ci_low: lower end of the interval.
+        ci_high: upper end of the interval.
+        p_value: of the hypothesis that the two sides are exchangeable; NaN where there are not
+            two sides.
+        n_seeds: S.
+    """
+
+    value: float
+    seed_std: float
+    image_std: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_seeds: int
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Resampling of images, never of captions.
+
+    Attributes:
+        resamples: how many bootstrap samples and permutations are drawn, at least 2.
+        level: coverage of the interval, in (0, 1).
+        seed: of the resampling.
+    """
+
+    resamples: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises:
+            UsageError: if a setting is out of its range.
+        """
+        if self.resamples < 2 or not 0 < self.level < 1:
+            raise UsageError(
+                f"stats: resamples={self.resamples} must be at least 2 and level={self.level} "
+                "between 0 and 1"
+            )
+
+    def estimate(
+        self, tables: Sequence[ScoreTable], combinations: Mapping[str, Combination]
+    ) -> dict[str, Estimate]:
+        """Estimate functions of the sides' scores on one joint resampling of the images.
+
+        Args:
+            tables: the score tables of the sides.
+            combinations: name to a function of the sides' scores, each (..., S), that returns
+                (..., S).
+
+        Returns:
+            Name to estimate.
+        """
+        images = np.unique(np.concatenate([table.images for table in tables]))
+        aligned = [table.at(images) for table in tables]
+
+        def evaluate(weights: FloatArray) -> dict[str, FloatArray]:
+            sides = [table.per_seed(weights) for table in aligned]
+            return {name: combine(*sides) for name, combine in combinations.items()}
+
+        return self.estimate_weighted(len(images), evaluate)
+
+    def estimate_weighted(
+        self, n_images: int, evaluate: Callable[[FloatArray], Mapping[str, FloatArray]]
+    ) -> dict[str, Estimate]:
+        """Estimate anything that can be computed on weighted images.
+
+        Args:
+            n_images: I.
+            evaluate: (B, I) how often each image counts to named numbers (B, S).
+
+        Returns:
+            Name to estimate.
+        """
+        point = evaluate(np.ones((1, n_images)))
+        drawn = [evaluate(weights) for weights in self._weights(n_images)]
+        return {
+            name: self._summary(values[0], np.concatenate([batch[name] for batch in drawn]))
+            for name, values in point.items()
+        }
+
+    def _weights(self, n_images: int) -> Iterator[FloatArray]:
+        generator = np.random.default_rng(self.seed)
+        batch = max(1, _BATCH_BYTES // (8 * n_images))
+        for start in range(0, self.resamples, batch):
+            size = min(batch, self.resamples - start)
+            draws = generator.integers(0, n_images, (size, n_images))
+            cells = draws + np.arange(size)[:, None] * n_images
+            counts = np.bincount(cells.ravel(), minlength=size * n_images)
+            yield counts.reshape(size, n_images).astype(np.float64)
+
+    def _summary(self, per_seed: FloatArray, resampled: FloatArray) -> Estimate:
+        n_seeds = len(per_seed)
+        seed_std = float(np.std(per_seed, ddof=1)) if n_seeds > 1 else math.nan
+        image_std = float(np.std(resampled.mean(axis=-1), ddof=1))
+        value = float(per_seed.mean())
+        half = half_width(seed_std, image_std, n_seeds, self.level)
+        return Estimate(value, seed_std, image_std, value - half, value + half, math.nan, n_seeds)
+
+
+def half_width(seed_std: float, image_std: float, n_seeds: int, level: float) -> float:
+    """Half of the interval around a mean over seeds.
+
+    The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
+    so their spread alone is too small a variance for their mean (Nadeau and Bengio 2003); the
+    image term stands in for what they share. Student's t with Satterthwaite's degrees of freedom
+    pays for estimating the first term from S values.
+
+    Args:
+        seed_std: standard deviation over seeds, NaN for a single one (then it is left out).
+        image_std: standard deviation under resampling of images.
+        n_seeds: S.
+        level: coverage, in (0, 1).
+
+    Example:
+        >>> round(half_width(0.0, 1.0, 5, 0.95), 2)
+        1.96
+    """
+    from scipy import special  # here: descriptive commands need no scipy
+
+    of_seeds = 0.0 if math.isnan(seed_std) else seed_std**2 / n_seeds
+    variance = of_seeds + image_std**2
+    if not variance > 0:
+        return 0.0 if variance == 0 else math.nan
+    freedom = (n_seeds - 1) * (variance / of_seeds) ** 2 if of_seeds > 0 else math.inf
+    quantile = (1 + level) / 2
+    t = special.stdtrit(freedom, quantile) if math.isfinite(freedom) else special.ndtri(quantile)
+    return float(t) * math.sqrt(variance)

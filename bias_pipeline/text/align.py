@@ -1,0 +1,105 @@
+"""Alignment: give people's captions the captioner's vocabulary, so that words alone tell nothing.
+
+People use far more words than captioners. LIC therefore replaces the human words that the
+captioner does not know (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from bias_pipeline.captions import Captions
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.text.transform import TextTransform, is_special
+
+VOCABULARIES = ("captions", "published")
+
+
+class VocabularyAlignment(TextTransform):
+    """Replace every word outside a vocabulary; special tokens stay.
+
+    Args:
+        vocabulary: ``captions``: the words of the captioner's own captions as they reach this
+            transform (masked, if masking comes first); ``published``: the list that came with the
+            captioner. The published LIC lists were made after masking gender, so they hold no
+            gender words: with them, and gender words unmasked (race, age), only the human side
+            loses its gender words. The default repairs that.
+        replacement: the tokens put in place of an unknown word. The published LSTM protocol ends
+            up with three: ``["<", "unk", ">"]``.
+        sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.
+
+    Raises:
+        UsageError: on an unknown ``vocabulary``.
+    """
+
+    def __init__(
+        self,
+        vocabulary: str = "captions",
+        replacement: Sequence[str] = ("<unk>",),
+        sides: Sequence[str] = ("human",),
+    ) -> None:
+        super().__init__(sides)
+        if vocabulary not in VOCABULARIES:
+            raise UsageError(
+                f"alignment.vocabulary: {vocabulary!r} is unknown; "
+                f"{did_you_mean(vocabulary, VOCABULARIES)}"
+            )
+        self.vocabulary = vocabulary
+        self.replacement = tuple(replacement)
+
+    def rewrite(self, corpus: Corpus, side: str) -> Captions:
+        """The captions of one side, aligned."""
+        known = self.known_words(corpus)
+        return corpus.side(side).rewrite(
+            lambda word: (word,) if word in known or is_special(word) else self.replacement
+        )
+
+    @abstractmethod
+    def known_words(self, corpus: Corpus) -> frozenset[str]:
+        """The words that are kept."""
+
+    def captioner_words(self, corpus: Corpus) -> frozenset[str]:
+        """The captioner's vocabulary.
+
+        Raises:
+            DataError: if the published list is asked for and the data set has none.
+        """
+        if self.vocabulary == "captions":
+            return frozenset(corpus.model.compact().types)
+        if corpus.vocabulary is None:
+            raise DataError(
+                f"captioner {corpus.captioner!r} of dataset {corpus.dataset!r} came without a "
+                "vocabulary; use alignment.vocabulary=captions"
+            )
+        return corpus.vocabulary
+
+
+class ConstantAlignment(VocabularyAlignment):
+    """``alignment=constant``: keep the words that the captioner uses (LIC)."""
+
+    def known_words(self, corpus: Corpus) -> frozenset[str]:
+        """The captioner's vocabulary."""
+        return self.captioner_words(corpus)
+
+
+class TopNAlignment(VocabularyAlignment):
+    """``alignment=top_n``: keep the n most common human words (RELIC, appendix C).
+
+    n is the size of the captioner's vocabulary. Special tokens do not count. Ties are broken by
+    the alphabet.
+    """
+
+    def known_words(self, corpus: Corpus) -> frozenset[str]:
+        """The n most common words of the human captions."""
+        size = sum(not is_special(word) for word in self.captioner_words(corpus))
+        human = corpus.human
+        ranked = sorted(
+            (int(-human.counts[t]), human.types[t])
+            for t in np.flatnonzero(human.counts)
+            if not is_special(human.types[t])
+        )
+        return frozenset(word for _, word in ranked[:size])

@@ -1,0 +1,111 @@
+"""Our tokenizer: fast, versioned, the same on every system."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from bias_pipeline.captions import Captions
+from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.text.transform import TextTransform
+
+VERSION = 1  # raise it whenever any caption comes out differently
+
+_UNKNOWN = "<unk>"
+_ASCII = re.compile(
+    r"[A-Za-z0-9]+?(?=n't(?![A-Za-z0-9]))|n't(?![A-Za-z0-9])|'(?:s|m|d|re|ve|ll)(?![A-Za-z0-9])"
+    r"|[A-Za-z0-9]+|\S",
+    re.IGNORECASE,
+)
+_JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")  # glue inside one written sign (emoji, Persian)
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+
+
+class Tokenize(TextTransform):
+    """Split captions into words and signs.
+
+    A token is a run of letters and digits or a single other sign, after Unicode NFC. English
+    clitics stand alone ("man's" is ``man 's``, "isn't" is ``is n't``), so a masked word is found
+    inside them; a hyphen separates ("police-woman" is three tokens) for the same reason. Scripts
+    written without blanks give one token a sign. A literal ``<unk>`` in a caption is kept whole.
+
+    Args:
+        lowercase: the sides whose captions are lower-cased. The published LIC protocol does so
+            for ``human`` alone.
+        keep_punctuation: whether signs are tokens.
+        keep_unknown: whether a literal ``<unk>`` is one special token. The published protocol
+            splits it into three.
+        version: of the tokenizer; part of every result's identity.
+
+    Example:
+        >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
+        ['man', "'s"]
+    """
+
+    def __init__(
+        self,
+        lowercase: Sequence[str] = SIDES,
+        keep_punctuation: bool = True,
+        keep_unknown: bool = True,
+        version: int = VERSION,
+    ) -> None:
+        super().__init__()
+        if version != VERSION:
+            raise ValueError(f"text.version: this is tokenizer version {VERSION}, not {version}")
+        self.lowercase = tuple(lowercase)
+        self.keep_punctuation = keep_punctuation
+        self.keep_unknown = keep_unknown
+
+    def rewrite(self, corpus: Corpus, side: str) -> Captions:
+        """The captions of one side as tokens."""
+        lower = side in self.lowercase
+
+        def tokens(word: str) -> list[str]:
+            return tokenize_word(
+                word.lower() if lower else word,
+                keep_punctuation=self.keep_punctuation,
+                keep_unknown=self.keep_unknown,
+            )
+
+        return corpus.side(side).rewrite(tokens)
+
+
+def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> list[str]:
+    """Split one word (text without white space) into tokens; see :class:`Tokenize`."""
+    if keep_unknown and _UNKNOWN in word:
+        before, after = word.split(_UNKNOWN, 1)
+        split = {"keep_punctuation": keep_punctuation, "keep_unknown": keep_unknown}
+        return [*tokenize_word(before, **split), _UNKNOWN, *tokenize_word(after, **split)]
+    if word.isascii():
+        tokens = [match.group() for match in _ASCII.finditer(word)]
+    else:
+        tokens = _unicode_tokens(unicodedata.normalize("NFC", word))
+    return tokens if keep_punctuation else [t for t in tokens if _is_word(t)]
+
+
+def _is_word(token: str) -> bool:
+    return any(sign.isalnum() for sign in token)
+
+
+def _unicode_tokens(word: str) -> list[str]:
+    """Runs of letters, digits and their marks; every other sign alone."""
+    tokens: list[str] = []
+    in_word = False
+    for sign in word:
+        category = unicodedata.category(sign)
+        if category == "Cf" and sign not in _JOINERS:
+            continue  # direction overrides and other invisible marks carry no word
+        attaches = category[0] == "M" or sign in _JOINERS or _after_joiner(tokens)
+        letter = category[0] in "LN"
+        if tokens and (attaches or (letter and in_word and not _UNSPACED.match(sign))):
+            tokens[-1] += sign
+        else:
+            tokens.append(sign)
+        in_word = letter or (attaches and in_word)
+        in_word = in_word and not _UNSPACED.match(sign)
+    return tokens
+
+
+def _after_joiner(tokens: Sequence[str]) -> bool:
+    return bool(tokens) and tokens[-1][-1] == "\u200d"

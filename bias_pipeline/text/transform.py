@@ -1,0 +1,53 @@
+"""The shape all text transforms share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from bias_pipeline.captions import Captions
+from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.errors import UsageError, did_you_mean
+
+
+class TextTransform(ABC):
+    """A pure function of a corpus that rewrites the captions of some sides.
+
+    Args:
+        sides: which captions are rewritten, any of ``model`` and ``human``.
+
+    Raises:
+        UsageError: on an unknown side.
+    """
+
+    def __init__(self, sides: Sequence[str] = SIDES) -> None:
+        for side in sides:
+            if side not in SIDES:
+                raise UsageError(f"sides: {side!r} is unknown; {did_you_mean(side, SIDES)}")
+        self.sides = tuple(sides)
+
+    def __call__(self, corpus: Corpus) -> Corpus:
+        """The corpus with rewritten captions; the given one is left as it is."""
+        return corpus.rewrite({side: self.rewrite(corpus, side) for side in self.sides})
+
+    @abstractmethod
+    def rewrite(self, corpus: Corpus, side: str) -> Captions:
+        """The rewritten captions of one side."""
+
+
+class Identity(TextTransform):
+    """Leaves captions as they are (``masking=none``, ``alignment=none``)."""
+
+    def rewrite(self, corpus: Corpus, side: str) -> Captions:
+        """The captions of the side, unchanged."""
+        return corpus.side(side)
+
+
+def is_special(word: str) -> bool:
+    """Whether a token was put in by a transform.
+
+    Example:
+        >>> is_special("<unk>"), is_special("unk"), is_special("<")
+        (True, False, False)
+    """
+    return len(word) > 2 and word[0] == "<" and word[-1] == ">"

@@ -1,0 +1,185 @@
+"""DBAC on the real captioners under every reading: which conclusions depend on the reading?
+
+Usage: python -m experiments.dbac_readings.reproduce DATA_ROOT [OUTPUTS]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
+from experiments.study import markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+SCORINGS = ("inverse_ce", "accuracy")
+ATTRIBUTES = ("gender", "race")
+DIRECTIONS = {"a_to_t": "A→T", "t_to_a": "T→A"}
+# Two human caption positions and 100 resamples keep the study under half an hour on two cores.
+CHEAPER = ("seeds=3", "metric.positions=2", "stats.resamples=100")
+NEURAL = ("sat", "transformer", "oscar")
+
+
+def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
+    """Rows of one sweep after the other, the cheapest first."""
+    common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", *CHEAPER]
+    common.append("logger=csv")
+    for name, aggregate, scoring in product(ATTRIBUTES, AGGREGATES, SCORINGS):
+        words = [f"attribute={name}", f"metric.aggregate={aggregate}", f"scoring={scoring}"]
+        found = sweep(f"{name} {aggregate} {scoring}", outputs, "captioner=all", *words, *common)
+        yield found.assign(aggregate=aggregate)
+    for masking in ("tasks_only", "rest_only"):
+        seen = sweep(masking, outputs, "captioner=all", f"masking={masking}", *common)
+        yield seen.assign(aggregate="per_pair")
+    attribute = "attribute=" + ",".join(ATTRIBUTES)
+    for captioner in NEURAL:
+        words = ["encoder=lstm", f"captioner={captioner}", attribute]
+        yield sweep(f"lstm {captioner}", outputs, *words, *common).assign(aggregate="per_pair")
+
+
+def readings(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line a cell, direction and prior: the score, its interval and what its sign is."""
+    found = []
+    for direction, prior in product(DIRECTIONS, PRIORS):
+        own = rows[rows["part"] == f"{direction}:{prior}"]
+        found.append(own.assign(direction=direction, prior=prior))
+    table = pd.concat(found)
+    table["sign"] = "0"
+    table.loc[table["ci_low"] > 0, "sign"] = "+"
+    table.loc[table["ci_high"] < 0, "sign"] = "-"
+    return table
+
+
+def sign_table(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """For every captioner and direction, how many readings say +, 0 and -."""
+    own = table[(table["encoder"] == "ngram") & (table["attribute"] == attribute)]
+    own = own[own["masking"] == "attribute"]
+    counts = own.groupby(["captioner", "direction"])["sign"].value_counts().unstack(fill_value=0)
+    counts = counts.reindex(columns=["+", "0", "-"], fill_value=0)
+    ends = own.groupby(["captioner", "direction"])["value"].agg(["min", "max"]) * 100
+    survives = counts.apply(lambda line: _survivor(line), axis=1).rename("under every reading")
+    joined = counts.join(ends).join(survives).reset_index()
+    joined["direction"] = joined["direction"].map(DIRECTIONS)
+    return joined.set_index("captioner")
+
+
+def _survivor(line: pd.Series) -> str:
+    total = line.sum()
+    names = {"+": "amplified", "-": "reduced", "0": "no sign"}
+    return next((names[s] for s in names if line[s] == total), "depends")
+
+
+def reading_table(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """For every reading, the mean over captioners and how many are + and - in each direction."""
+    own = table[(table["encoder"] == "ngram") & (table["masking"] == "attribute")]
+    own = own[own["attribute"] == attribute]
+    lines = {}
+    for key, block in own.groupby(["aggregate", "prior", "scoring"], sort=False):
+        line: dict[str, object] = {}
+        for direction, arrow in DIRECTIONS.items():
+            values = block[block["direction"] == direction]
+            line[arrow] = 100 * values["value"].mean()
+            line[f"{arrow} signs"] = _signs(values["sign"])
+        lines[", ".join(key)] = line
+    return pd.DataFrame(lines).T.rename_axis("aggregate, prior, Q")
+
+
+def _signs(signs: pd.Series) -> str:
+    return " ".join(f"{sum(signs == s)}{s}" for s in ("+", "0", "-"))
+
+
+def conclusion_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The paper's printed conclusions (section 6), gender, under each reading of ours."""
+    own = table[(table["encoder"] == "ngram") & (table["masking"] == "attribute")]
+    own = own[own["attribute"] == "gender"]
+    n_readings = own.groupby(["aggregate", "prior", "scoring"]).ngroups
+    all_reduced = most_raised = 0
+    for _, block in own.groupby(["aggregate", "prior", "scoring"]):
+        reduced = block[block["direction"] == "a_to_t"]["sign"] == "-"
+        raised = block[block["direction"] == "t_to_a"]["value"] > 0
+        all_reduced += reduced.all()
+        most_raised += raised.mean() > 0.5
+    lines = {
+        "all captioners reduce A→T": f"{all_reduced} of {n_readings} readings",
+        "most captioners raise T→A": f"{most_raised} of {n_readings} readings",
+        "Equalizer against NIC: T→A lower, A→T higher": _equalizer(own),
+    }
+    return pd.DataFrame({"follows under": lines}).rename_axis("printed conclusion (gender)")
+
+
+def _equalizer(own: pd.DataFrame) -> str:
+    if "nic_equalizer" not in set(own["captioner"]):
+        return "not tested: its captions are not among the files here"
+    wide = own.pivot_table(
+        index=["aggregate", "prior", "scoring", "direction"], columns="captioner", values="value"
+    )
+    gap = (wide["nic_equalizer"] - wide["nic"]).unstack("direction")
+    follows = (gap["t_to_a"] < 0) & (gap["a_to_t"] > 0)
+    return f"{follows.sum()} of {len(follows)} readings"
+
+
+def attacker_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The default reading under both attackers."""
+    own = rows[(rows["aggregate"] == "per_pair") & (rows["scoring"] == "inverse_ce")]
+    own = own[(own["masking"] == "attribute") & own["captioner"].isin(NEURAL)]
+    own = own[own["part"].isin(DIRECTIONS)]
+    wide = own.pivot_table(
+        index=["attribute", "captioner"], columns=["part", "encoder"], values="value"
+    )
+    wide = (100 * wide).reset_index()
+    wide.columns = [" ".join(filter(None, (DIRECTIONS.get(a, a), b))) for a, b in wide.columns]
+    return wide.set_index("attribute")
+
+
+def assumption_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Quality of A->T attackers that see task words only, the rest only, and all."""
+    names = {
+        "tasks_only": "task words only",
+        "rest_only": "the rest only",
+        "attribute": "all words",
+    }
+    own = rows[(rows["aggregate"] == "per_pair") & (rows["scoring"] == "inverse_ce")]
+    own = own[(own["encoder"] == "ngram") & (own["attribute"] == "gender")]
+    lines = {}
+    for masking, name in names.items():
+        seen = own[own["masking"] == masking]
+        quality = seen.set_index("part")["value"].groupby(level=0).mean()
+        lines[name] = {side: quality[f"a_to_t:quality:{side}"] for side in ("model", "human")}
+        lines["prevalence alone"] = dict.fromkeys(
+            ("model", "human"), quality["a_to_t:quality:baseline"]
+        )
+    return pd.DataFrame(lines).T.rename_axis("attackers see (Q = 1 / cross-entropy, gender)")
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the rows and the tables made of them."""
+    # Pairs and tasks would make the file tens of thousands of lines long.
+    named = rows["part"].str.contains("quality|prior|mentions|counts|shared|none")
+    rows = rows[named | rows["part"].isin(DIRECTIONS)]
+    rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+    table = readings(rows)
+    tables = {"The paper's conclusions under our readings": conclusion_table(table)}
+    for attribute in sorted(set(rows["attribute"])):
+        tables[f"{attribute}: every reading, n-gram (per cent)"] = reading_table(table, attribute)
+        tables[f"{attribute}: what survives every reading"] = sign_table(table, attribute)
+    if "lstm" in set(rows["encoder"]):
+        tables["Two attackers, default reading (per cent)"] = attacker_table(rows)
+    if {"tasks_only", "rest_only"} <= set(rows["masking"]):
+        tables["Does the attacker use more than the tasks?"] = assumption_table(rows)
+    text = "".join(f"## {title}\n\n{markdown(table)}\n" for title, table in tables.items())
+    (HERE / "RESULTS.md").write_text(f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}")
+
+
+def main(data: str, outputs: str = "outputs/dbac_readings") -> None:
+    found: list[pd.DataFrame] = []
+    for rows in run(Path(data), Path(outputs)):
+        found.append(rows)
+        write(pd.concat(found, ignore_index=True))  # a stopped study keeps what it has
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

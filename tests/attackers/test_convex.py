@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from bias_pipeline.attackers.convex import ConvexProbe, decide, fit_logistic
+from bias_pipeline.attackers.data import Labelled
+from bias_pipeline.captions import Captions
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.split import Split, SplitRule
+from tests.corpora import leaky_corpus
+
+
+def indicators(n_classes: int, seed: int = 0) -> tuple[sparse.csr_array, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, n_classes, 300)
+    x = (generator.random((300, 40)) < 0.15).astype(float)
+    x[:, 0] = np.where(generator.random(300) < 0.7, y > 0, x[:, 0])
+    return sparse.csr_array(x), y
+
+
+def labelled(n_classes: int = 2) -> Labelled:
+    corpus = leaky_corpus()
+    labels = corpus.groupings["gender"].codes
+    if n_classes > 2:
+        labels = np.arange(len(labels)) % n_classes
+    return Labelled("model:0", corpus.model, labels, n_classes)
+
+
+def splits(seeds: tuple[int, ...] = (0, 12)) -> list[Split]:
+    return SplitRule().draw(leaky_corpus(), "gender", seeds)
+
+
+def test_two_groups_agree_with_scikit_learn() -> None:
+    x, y = indicators(2)
+    own = decide(x, fit_logistic(x, y[:, None], 0.1))[:, 0]
+    oracle = LogisticRegression(C=0.1, tol=1e-10, max_iter=10_000).fit(x, y).decision_function(x)
+    np.testing.assert_allclose(own, oracle, atol=1e-3)
+
+
+def test_three_groups_agree_with_scikit_learn() -> None:
+    x, y = indicators(3)
+    scores = decide(x, fit_logistic(x, np.eye(3, dtype=np.int64)[y], 0.1))
+    own = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    oracle = LogisticRegression(C=0.1, tol=1e-10, max_iter=10_000).fit(x, y).predict_proba(x)
+    np.testing.assert_allclose(own, oracle, atol=1e-3)
+
+
+def test_tasks_are_independent_sigmoids() -> None:
+    corpus = leaky_corpus()
+    tasks = np.stack([corpus.groupings["gender"].codes, np.arange(len(corpus)) % 2], axis=1)
+    both = ConvexProbe(Ngram()).fit_predict(Labelled("t", corpus.model, tasks, 2), splits())
+    alone = ConvexProbe(Ngram()).fit_predict(Labelled("t", corpus.model, tasks[:, :1], 1), splits())
+    np.testing.assert_allclose(both.probs[0][:, :1], alone.probs[0])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_sum_to_one(n_classes: int) -> None:
+    answers = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
+    np.testing.assert_allclose(answers.probs[0].sum(axis=1), 1)
+
+
+def test_a_planted_word_is_found() -> None:
+    answers = ConvexProbe(Ngram(), inverse_penalty=10).fit_predict(labelled(), splits())
+    accuracy = np.mean([(p.argmax(1) == t).mean() for _, t, p in answers])
+    assert accuracy > 0.8
+
+
+def test_one_seed_trained_alone_answers_the_same() -> None:
+    together = ConvexProbe(Ngram()).fit_predict(labelled(), splits((0, 12, 456)))
+    alone = ConvexProbe(Ngram()).fit_predict(labelled(), splits((12,)))
+    np.testing.assert_array_equal(together.probs[1], alone.probs[0])
+
+
+def test_n_grams_are_taken_from_training_captions_alone() -> None:
+    encoder = Ngram(order=1, min_count=1)
+    index = encoder.index(Captions.from_texts(["a b", "a c"]))
+    kept = encoder.select(index, np.array([0]))
+    assert encoder.encode(index, np.array([1]), kept).toarray().tolist() == [[1.0, 0.0]]
+
+
+def test_a_pair_of_words_is_an_n_gram() -> None:
+    encoder = Ngram(order=2, min_count=1)
+    index = encoder.index(Captions.from_texts(["a b a b"]))
+    assert index.n_grams == 4  # a, b, a b, b a
+
+
+def test_pairs_never_cross_captions() -> None:
+    index = Ngram(order=2, min_count=1).index(Captions.from_texts(["a", "b"]))
+    assert index.n_grams == 2
+
+
+@given(st.lists(st.text("ab ", max_size=12), min_size=1, max_size=6), st.integers(1, 3))
+@settings(deadline=None)
+def test_indicators_equal_counting_by_hand(texts: list[str], order: int) -> None:
+    captions = Captions.from_texts(texts)
+    index = Ngram(order=order, min_count=1).index(captions)
+    for row in range(len(texts)):
+        words = captions.words(row)
+        by_hand = {
+            tuple(words[i : i + n]) for n in range(1, order + 1) for i in range(len(words) - n + 1)
+        }
+        assert index.starts[row + 1] - index.starts[row] == len(by_hand)
+
+
+def test_answers_come_from_the_cache(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    class Counting(ConvexProbe):
+        trained = 0
+
+        def train(self, data, jobs):  # type: ignore[no-untyped-def]
+            self.trained += len(jobs)
+            return super().train(data, jobs)
+
+    probe = Counting(Ngram(), cache=str(tmp_path))
+    probe.fit_predict(labelled(), splits((0, 12)))
+    probe.fit_predict(labelled(), splits((0, 12, 456)))
+    assert probe.trained == 3
+
+
+def test_cached_answers_equal_fresh_ones(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    probe = ConvexProbe(Ngram(), cache=str(tmp_path))
+    fresh = probe.fit_predict(labelled(), splits())
+    again = probe.fit_predict(labelled(), splits())
+    np.testing.assert_array_equal(fresh.probs[0], again.probs[0])
+
+
+def test_e19_a_changed_setting_is_not_served_from_the_cache(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    one = ConvexProbe(Ngram(), 0.1, str(tmp_path)).fit_predict(labelled(), splits())
+    two = ConvexProbe(Ngram(), 0.2, str(tmp_path)).fit_predict(labelled(), splits())
+    assert not np.allclose(one.probs[0], two.probs[0])

@@ -1,0 +1,214 @@
+"""The networks behind the encoders, and what the attacker makes of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.encoders.nets import N_SPECIAL, PAD, UNKNOWN, positions
+from bias_pipeline.encoders.recurrent import Recurrent
+from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.errors import UsageError
+
+SIZES: dict[str, Any] = {"embedding_dim": 8, "hidden_dim": 6}
+ENCODERS: dict[str, Recurrent | Transformer] = {
+    "lstm": Recurrent("lstm", **SIZES),
+    "bilstm": Recurrent("lstm", **SIZES, bidirectional=True),
+    "lstm of two layers": Recurrent("lstm", **SIZES, n_layers=2),
+    "rnn": Recurrent("rnn", **SIZES),
+    "birnn": Recurrent("rnn", **SIZES, bidirectional=True),
+    "transformer": Transformer(2, embedding_dim=8, feedforward_dim=16),
+    "transformer of two layers": Transformer(2, embedding_dim=8, feedforward_dim=16, n_layers=2),
+}
+SHORT, LONG = [2, 3, 4], [5, 6, 7, 8, 9, 5, 6]
+
+every_encoder = pytest.mark.parametrize("name", ENCODERS)
+
+
+def encoded(net: nn.Module, captions: list[list[int]], width: int = 0) -> Tensor:
+    """The vectors of captions in one batch, padded to the longest or to ``width``."""
+    lengths = torch.tensor([len(own) for own in captions])
+    tokens = torch.full((len(captions), max(width, int(lengths.max()))), PAD)
+    for row, own in enumerate(captions):
+        tokens[row, : len(own)] = torch.tensor(own)
+    with torch.no_grad():
+        found: Tensor = net.eval()(tokens, lengths)
+    return found
+
+
+def net(name: str, n_words: int = 10) -> nn.Module:
+    torch.manual_seed(0)
+    return ENCODERS[name].build(n_words)
+
+
+@every_encoder
+def test_a_caption_is_a_vector_of_the_size_told(name: str) -> None:
+    own = net(name)
+    assert encoded(own, [SHORT, LONG]).shape == (2, own.output_dim)
+
+
+@every_encoder
+def test_a_longer_caption_in_the_batch_changes_nothing(name: str) -> None:
+    together, alone = (encoded(net(name), own)[0] for own in ([SHORT, LONG], [SHORT]))
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
+
+
+@every_encoder
+def test_padding_changes_nothing(name: str) -> None:
+    wide, narrow = (encoded(net(name), [SHORT], width) for width in (12, 0))
+    torch.testing.assert_close(wide, narrow, rtol=0, atol=1e-6)
+
+
+@every_encoder
+def test_the_order_of_captions_changes_nothing(name: str) -> None:
+    one, two = (encoded(net(name), own) for own in ([SHORT, LONG], [LONG, SHORT]))
+    torch.testing.assert_close(one, two.flip(0), rtol=0, atol=1e-6)
+
+
+@every_encoder
+def test_the_order_of_words_counts(name: str) -> None:
+    one, two = (encoded(net(name), [own]) for own in (SHORT, SHORT[::-1]))
+    assert not torch.allclose(one, two)
+
+
+@every_encoder
+def test_unknown_words_and_padding_start_as_zero(name: str) -> None:
+    weight = net(name).vectors.weight  # type: ignore[union-attr]
+    assert not weight[[UNKNOWN, PAD]].any()  # type: ignore[index]
+
+
+@every_encoder
+def test_known_words_start_as_random_normal_vectors(name: str) -> None:
+    weight = net(name, 2000).vectors.weight[N_SPECIAL:]  # type: ignore[union-attr, index]
+    assert (weight.mean().item(), weight.std().item()) == pytest.approx((0, 1), abs=0.05)
+
+
+@every_encoder
+@pytest.mark.parametrize("training", [True, False])
+def test_units_are_dropped_in_training_alone(name: str, training: bool) -> None:
+    own = net(name).train(training)
+    one, two = (own(torch.tensor([SHORT]), torch.tensor([3])) for _ in range(2))
+    assert torch.equal(one, two) is not training
+
+
+@pytest.mark.parametrize("cell", ["lstm", "rnn"])
+def test_two_ways_join_the_final_states_of_both(cell: str) -> None:
+    """The forward half is the same network one way."""
+    torch.manual_seed(0)
+    both = Recurrent(cell, **SIZES, bidirectional=True).build(10)
+    one = Recurrent(cell, **SIZES).build(10)
+    one.load_state_dict(
+        {name: value for name, value in both.state_dict().items() if "reverse" not in name}
+    )
+    forward = encoded(both, [SHORT, LONG])[:, : SIZES["hidden_dim"]]
+    torch.testing.assert_close(forward, encoded(one, [SHORT, LONG]), rtol=0, atol=1e-6)
+
+
+def test_the_published_attacker_has_as_many_weights_as_published() -> None:
+    """2,372,557 at 619 word types, where <unk> and <pad> are two of the 619."""
+    encoder = Recurrent("lstm", 100, 256, n_layers=2, bidirectional=True).build(619)
+    head = Mlp().build(encoder.output_dim, 1)
+    assert sum(p.numel() for part in (encoder, head) for p in part.parameters()) == 2_372_557
+
+
+def test_positions_are_sines_and_cosines() -> None:
+    place, size, pair = 7, 10, 3
+    angle = place / 10_000 ** (2 * pair / size)
+    found = positions(9, size)[place, 2 * pair : 2 * pair + 2].tolist()
+    assert found == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
+
+
+def test_positions_do_not_depend_on_the_longest_caption() -> None:
+    assert torch.equal(positions(20, 8)[:5], positions(5, 8))
+
+
+@pytest.mark.parametrize(("hidden", "n_linear"), [((), 1), ((64, 32), 3)])
+def test_heads_have_one_and_three_layers(hidden: tuple[int, ...], n_linear: int) -> None:
+    head = Mlp(hidden).build(8, 2)
+    assert sum(isinstance(layer, nn.Linear) for layer in head) == n_linear
+
+
+def test_an_unknown_cell_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'lstm'"):
+        Recurrent("lsmt")
+
+
+@pytest.mark.parametrize(("n_heads", "embedding_dim"), [(3, 64), (1, 61)])
+def test_sizes_that_do_not_fit_are_refused(n_heads: int, embedding_dim: int) -> None:
+    with pytest.raises(UsageError, match=rf"embedding_dim={embedding_dim} must be even"):
+        Transformer(n_heads, embedding_dim=embedding_dim)
+
+
+# The attacker: outputs to answers and loss.
+
+
+class Given(nn.Module):
+    """An encoder whose vectors are the tokens."""
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return tokens.float()
+
+
+def attacker(*, exclusive: bool) -> Attacker:
+    return Attacker(Given(), nn.Identity(), exclusive=exclusive, optimizer={"lr": 0.1})
+
+
+def answers(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
+    found = attacker(exclusive=exclusive).probabilities(torch.tensor(outputs), torch.tensor([1]))
+    return found.tolist()
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def test_one_output_is_the_probability_of_the_last_of_two_groups() -> None:
+    (found,) = answers([[2]], exclusive=True)
+    assert found == pytest.approx([sigmoid(-2), sigmoid(2)])
+
+
+def test_three_outputs_are_a_softmax() -> None:
+    (found,) = answers([[0, 1, 3]], exclusive=True)
+    assert found == pytest.approx(np.exp([0, 1, 3]) / np.exp([0, 1, 3]).sum())
+
+
+def test_outputs_of_tasks_are_a_sigmoid_each() -> None:
+    (found,) = answers([[0, 1, 3]], exclusive=False)
+    assert found == pytest.approx([sigmoid(x) for x in (0, 1, 3)])
+
+
+def loss(outputs: list[list[int]], targets: object, *, exclusive: bool) -> float:
+    own = attacker(exclusive=exclusive)
+    own.log = lambda *_, **__: None  # type: ignore[method-assign]
+    batch = (torch.tensor(outputs), torch.ones(len(outputs)), torch.tensor(targets))
+    return own.training_step(batch, 0).item()
+
+
+def test_the_loss_of_two_groups_is_cross_entropy() -> None:
+    found = loss([[2], [2]], [1, 0], exclusive=True)
+    assert found == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
+
+
+def test_the_loss_of_three_groups_is_cross_entropy() -> None:
+    total = sum(map(math.exp, (0, 1, 3)))
+    assert loss([[0, 1, 3]], [2], exclusive=True) == pytest.approx(-math.log(math.exp(3) / total))
+
+
+def test_the_loss_of_tasks_is_the_mean_of_theirs() -> None:
+    found = loss([[2, -1]], [[1, 1]], exclusive=False)
+    assert found == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
+
+
+def test_settings_of_the_optimiser_reach_adam() -> None:
+    own = Attacker(
+        Given(), nn.Linear(2, 1), exclusive=True, optimizer={"lr": 0.1, "weight_decay": 0.2}
+    )
+    defaults = own.configure_optimizers().defaults
+    assert (defaults["lr"], defaults["weight_decay"]) == (0.1, 0.2)

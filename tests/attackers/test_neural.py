@@ -1,0 +1,574 @@
+"""Attackers trained from scratch: each its own, reproducible, and retried when it fails."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import instantiate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from bias_pipeline.attackers import neural
+from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
+from bias_pipeline.attackers.data import FloatArray, Labelled, Predictions
+from bias_pipeline.attackers.neural import ATTEMPTS, RETRY_STRIDE, NeuralProbe
+from bias_pipeline.attackers.probe import Job
+from bias_pipeline.captions import Captions
+from bias_pipeline.door import main
+from bias_pipeline.encoders.nets import PAD, UNKNOWN
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.paths import conf_dir
+from bias_pipeline.split import Split
+
+ENCODERS = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
+HEADS = ("linear", "mlp3")
+TELLING = ("truck", "flower", "kite")
+N_TRAIN, N = 180, 240
+
+
+def chosen(group: str, name: str) -> Any:
+    """What ``encoder=name`` or ``head=name`` describes, at sizes for tests."""
+    own = OmegaConf.load(conf_dir() / group / f"{name}.yaml")
+    sizes = {"embedding_dim": 16, "hidden_dim": 16, "n_layers": 1, "dropout": 0.1}
+    node = OmegaConf.merge(own, {"attacker": sizes}).encoder if group == "encoder" else own
+    return instantiate(OmegaConf.to_container(node, resolve=True), _convert_="all")
+
+
+def flags(**changed: object) -> dict[str, Any]:
+    own = OmegaConf.to_container(OmegaConf.load(conf_dir() / "trainer" / "cpu.yaml"))
+    assert isinstance(own, dict)
+    return {**{str(key): value for key, value in own.items()}, "max_epochs": 3, **changed}
+
+
+def probe(
+    encoder: str = "lstm", head: str = "linear", lr: float = 0.02, **options: Any
+) -> NeuralProbe:
+    own: dict[str, Any] = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
+    return NeuralProbe(chosen("encoder", encoder), chosen("head", head), {"lr": lr}, **own)
+
+
+def labelled(
+    n_classes: int = 2, change: Callable[[int, str], str] = lambda i, text: text
+) -> Labelled:
+    """Captions of four words, the last of which tells the class."""
+    generator = np.random.default_rng(0)
+    labels = np.arange(N) % n_classes
+    fillers = generator.choice(["red", "big", "old", "wet"], (N, 2))
+    texts = [f"a {' '.join(own)} {TELLING[k]}" for own, k in zip(fillers, labels, strict=True)]
+    changed = [change(i, text) for i, text in enumerate(texts)]
+    return Labelled("model", Captions.from_texts(changed), labels, n_classes)
+
+
+def tasks() -> Labelled:
+    """Two tasks that are named or not, independently of each other."""
+    labels = np.stack([np.arange(N) % 2, np.arange(N) // 2 % 2], axis=1)
+    texts = [f"a {'truck' if one else 'red'} {'kite' if two else 'big'}" for one, two in labels]
+    return Labelled("model", Captions.from_texts(texts), labels, 2)
+
+
+def splits(*seeds: int) -> list[Split]:
+    rows, none = np.arange(N), np.empty(0, np.int64)
+    return [Split(seed, rows[:N_TRAIN], rows[N_TRAIN:], none, False) for seed in seeds or (0,)]
+
+
+def accuracy(answers: Predictions) -> float:
+    return float(np.mean(answers.probs[0].argmax(axis=1) == answers.truth[0]))
+
+
+# What attackers learn.
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_planted_word_is_learnt(encoder: str, head: str) -> None:
+    answers = probe(encoder, head).fit_predict(labelled(), splits())
+    assert accuracy(answers) > 0.95
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_three_groups_are_learnt(head: str) -> None:
+    answers = probe(head=head).fit_predict(labelled(3), splits())
+    assert accuracy(answers) > 0.95
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_answers_on_groups_sum_to_one(n_classes: int) -> None:
+    answers = probe().fit_predict(labelled(n_classes), splits())
+    np.testing.assert_allclose(answers.probs[0].sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_answers_hold_every_group_and_test_caption(n_classes: int) -> None:
+    answers = probe().fit_predict(labelled(n_classes), splits())
+    assert answers.probs[0].shape == (N - N_TRAIN, n_classes)
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
+def test_independent_tasks_are_learnt(encoder: str) -> None:
+    answers = probe(encoder, lr=0.005, trainer=flags(max_epochs=8)).fit_predict(tasks(), splits())
+    assert np.mean((answers.probs[0] > 0.5) == answers.truth[0]) > 0.95
+
+
+def test_answers_on_tasks_do_not_exclude_each_other() -> None:
+    both = probe().fit_predict(tasks(), splits()).probs[0].sum(axis=1)
+    assert both.min() < 0.5 < 1.5 < both.max()
+
+
+def without_words(i: int, text: str) -> str:
+    return "" if i % 5 == 0 else text
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_captions_without_words_are_answered(encoder: str) -> None:
+    answers = probe(encoder).fit_predict(labelled(change=without_words), splits())
+    assert np.isfinite(answers.probs[0]).all()
+
+
+def test_all_captions_without_words_are_answered() -> None:
+    answers = probe().fit_predict(labelled(change=lambda i, text: ""), splits())
+    np.testing.assert_allclose(answers.probs[0], 0.5, atol=0.2)
+
+
+# Seeds.
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "transformer5"])
+def test_one_of_four_seeds_answers_as_it_does_alone(encoder: str) -> None:
+    together = probe(encoder).fit_predict(labelled(), splits(0, 12, 456, 789))
+    alone = probe(encoder).fit_predict(labelled(), splits(12))
+    np.testing.assert_array_equal(together.probs[1], alone.probs[0])
+
+
+def test_the_order_of_seeds_changes_nothing() -> None:
+    one = probe().fit_predict(labelled(), splits(0, 12))
+    two = probe().fit_predict(labelled(), splits(12, 0))
+    np.testing.assert_array_equal(one.probs[0], two.probs[1])
+
+
+def test_seeds_have_answers_of_their_own() -> None:
+    answers = probe().fit_predict(labelled(), splits(0, 12))
+    assert not np.allclose(answers.probs[0], answers.probs[1])
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The weights of every attacker before and after its training."""
+    seen: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    fit = neural._fit
+
+    def weights(attacker: Any) -> dict[str, Any]:
+        return {name: value.clone() for name, value in attacker.state_dict().items()}
+
+    def spy(attacker: Any, *rest: Any) -> None:
+        before = weights(attacker)
+        fit(attacker, *rest)
+        seen.append((before, weights(attacker)))
+
+    monkeypatch.setattr(neural, "_fit", spy)
+    return seen
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
+def test_seeds_start_from_weights_of_their_own(encoder: str, trained: list[Any]) -> None:
+    probe(encoder).fit_predict(labelled(), splits(0, 12))
+    (one, _), (two, _) = trained
+    assert not torch.equal(one["head.0.weight"], two["head.0.weight"])
+
+
+def test_a_seed_starts_from_the_same_weights_again(trained: list[Any]) -> None:
+    probe().fit_predict(labelled(), splits(0, 12, 0))
+    (one, _), _, (two, _) = trained
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_every_weight_is_trained_but_those_of_special_words(trained: list[Any]) -> None:
+    probe().fit_predict(labelled(), splits())
+    ((before, after),) = trained
+    assert all(not torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("change", [lambda i, text: text, without_words])
+@pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
+@pytest.mark.parametrize("when", [0, 1])
+def test_unknown_words_are_zero_before_and_after_training(
+    encoder: str, when: int, change: Callable[[int, str], str], trained: list[Any]
+) -> None:
+    probe(encoder).fit_predict(labelled(change=change), splits())
+    vectors = trained[0][when]["encoder.vectors.weight"]
+    assert not vectors[[UNKNOWN, PAD]].any()
+
+
+def test_test_captions_alone_bring_no_words(trained: list[Any]) -> None:
+    data = labelled(change=lambda i, text: f"{text} {'here' if i < N_TRAIN else f'new{i}'}")
+    probe().fit_predict(data, splits())
+    n_words = len(trained[0][0]["encoder.vectors.weight"])
+    assert n_words == 2 + len({"a", "red", "big", "old", "wet", "truck", "flower", "here"})
+
+
+# Vocabulary and batches.
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [("a", 2), ("b", 3), ("c", 4), ("d", 5), ("e", 6), ("f", UNKNOWN)],
+)
+def test_words_are_numbered_by_frequency_then_alphabet(word: str, number: int) -> None:
+    captions = Captions.from_texts(["e b a c a b a d", "f f f f", word])
+    tokens, _ = Vocabulary(captions, np.array([0])).padded(captions, np.array([2]))
+    assert tokens.tolist() == [[number]]
+
+
+def test_a_vocabulary_counts_its_special_words() -> None:
+    assert Vocabulary(Captions.from_texts(["a b a", "c"]), np.array([0])).size == 4
+
+
+def padded(texts: list[str]) -> tuple[list[list[int]], list[int]]:
+    captions = Captions.from_texts(texts)
+    rows = np.arange(len(texts))
+    tokens, lengths = Vocabulary(captions, rows).padded(captions, rows)
+    return tokens.tolist(), lengths.tolist()
+
+
+def test_short_captions_are_padded() -> None:
+    assert padded(["a a b", "a"]) == ([[2, 2, 3], [2, PAD, PAD]], [3, 1])
+
+
+def test_a_caption_without_words_is_one_pad() -> None:
+    assert padded(["a a", ""]) == ([[2, 2], [PAD, PAD]], [2, 1])
+
+
+def test_rows_are_padded_in_the_order_asked_for() -> None:
+    captions = Captions.from_texts(["a a b", "a", "b b a"])
+    tokens, _ = Vocabulary(captions, np.arange(3)).padded(captions, np.array([2, 0]))
+    assert tokens.tolist() == [[3, 3, 2], [2, 2, 3]]
+
+
+def batches(lengths: list[int], batch_size: int, pool: int = 100, seed: int = 0) -> LengthBatches:
+    """Batches of captions whose targets are their rows."""
+    sizes = torch.tensor(lengths)
+    tokens = torch.zeros(len(lengths), max(lengths), dtype=torch.int64)
+    return LengthBatches(tokens, sizes, torch.arange(len(lengths)), batch_size, seed, pool)
+
+
+LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=60)
+
+
+@given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
+@settings(deadline=None)
+def test_an_epoch_holds_every_caption_once(lengths: list[int], size: int, pool: int) -> None:
+    for _ in range(2):
+        rows = torch.cat([targets for _, _, targets in batches(lengths, size, pool)])
+        assert sorted(rows.tolist()) == list(range(len(lengths)))
+
+
+@given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
+@settings(deadline=None)
+def test_there_are_as_many_batches_as_said(lengths: list[int], size: int, pool: int) -> None:
+    own = batches(lengths, size, pool)
+    assert len(list(own)) == len(own)
+
+
+@given(LENGTHS, st.integers(1, 9))
+@settings(deadline=None)
+def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
+    """Batches of one pool, the shortest first, never overlap in length."""
+    found = sorted((int(own.min()), int(own.max())) for _, own, _ in batches(lengths, size))
+    assert all(one[1] <= two[0] for one, two in itertools.pairwise(found))
+
+
+@given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
+@settings(deadline=None)
+def test_a_batch_is_as_wide_as_its_longest_caption(
+    lengths: list[int], size: int, pool: int
+) -> None:
+    assert all(
+        tokens.shape == (len(own), own.max()) for tokens, own, _ in batches(lengths, size, pool)
+    )
+
+
+def test_batches_of_an_epoch_are_shuffled() -> None:
+    found = [int(own.max()) for _, own, _ in batches(list(range(1, 41)), 4)]
+    assert found != sorted(found)
+
+
+def test_every_epoch_has_batches_of_its_own() -> None:
+    own = batches([3] * 40, 8)
+    one, two = ([targets.tolist() for _, _, targets in own] for _ in range(2))
+    assert one != two
+
+
+def test_a_seed_decides_the_batches() -> None:
+    one, two = ([t.tolist() for _, _, t in batches([3] * 40, 8, seed=7)] for _ in range(2))
+    assert one == two
+
+
+@pytest.fixture(scope="module")
+def relic_gender() -> list[tuple[int, int]]:
+    """Size and longest caption of the batches of the published gender training."""
+    lengths = np.random.default_rng(0).integers(4, 20, 5966).tolist()
+    return [(len(own), int(own.max())) for _, own, _ in batches(lengths, 64)]
+
+
+def test_the_published_gender_training_has_94_steps_an_epoch(relic_gender: list[Any]) -> None:
+    assert len(relic_gender) == 94
+
+
+def test_its_partial_batch_holds_the_14_longest_captions(relic_gender: list[Any]) -> None:
+    assert min(relic_gender) == (14, 19)
+
+
+# Failures.
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Let the first attackers fail; returns the list of seeds that will be trained."""
+
+    def prepare(times: int, answer: float = np.nan) -> list[int]:
+        seeds: list[int] = []
+        train = neural.train_attacker
+
+        def spoiled(recipe: Any, data: Labelled, job: Job) -> FloatArray:
+            seeds.append(job.seed)
+            probs = train(recipe, data, job)
+            return np.full_like(probs, answer) if len(seeds) <= times else probs
+
+        monkeypatch.setattr(neural, "train_attacker", spoiled)
+        return seeds
+
+    return prepare
+
+
+BAD = pytest.mark.parametrize("answer", [np.nan, np.inf, 0.5])
+
+
+@BAD
+def test_a_failed_attacker_is_trained_again_from_the_next_derived_seed(
+    failing: Callable[..., list[int]], answer: float
+) -> None:
+    seeds = failing(2, answer)
+    probe().fit_predict(labelled(), splits(12))
+    assert seeds == [12, 12 + RETRY_STRIDE, 12 + 2 * RETRY_STRIDE]
+
+
+@BAD
+def test_a_failed_attacker_is_never_averaged_in(
+    failing: Callable[..., list[int]], answer: float
+) -> None:
+    failing(1, answer)
+    found = probe().fit_predict(labelled(), splits(12))
+    alone = probe().fit_predict(labelled(), splits(12 + RETRY_STRIDE))
+    np.testing.assert_array_equal(found.probs[0], alone.probs[0])
+
+
+def test_a_retried_attacker_keeps_its_seeds_name(failing: Callable[..., list[int]]) -> None:
+    failing(1)
+    assert probe().fit_predict(labelled(), splits(12)).seeds == (12,)
+
+
+def test_other_seeds_are_not_touched_by_a_failure(failing: Callable[..., list[int]]) -> None:
+    alone = probe().fit_predict(labelled(), splits(0))
+    failing(1)
+    found = probe().fit_predict(labelled(), splits(12, 0))
+    np.testing.assert_array_equal(found.probs[1], alone.probs[0])
+
+
+def test_failures_are_counted_in_the_log(
+    failing: Callable[..., list[int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    failing(2)
+    probe().fit_predict(labelled(), splits(12))
+    assert "model, seed 12: 2 attackers failed" in caplog.text
+
+
+def test_after_three_failures_it_is_given_up(failing: Callable[..., list[int]]) -> None:
+    seeds = failing(9)
+    with pytest.raises(DataError, match="seed 12: 3 attackers in a row"):
+        probe().fit_predict(labelled(), splits(12))
+    assert len(seeds) == ATTEMPTS == 3
+
+
+@pytest.mark.parametrize("key", [r"probe\.optimizer\.lr", r"trainer\.max_epochs"])
+def test_the_error_names_what_to_change(failing: Callable[..., list[int]], key: str) -> None:
+    failing(9)
+    with pytest.raises(DataError, match=key):
+        probe().fit_predict(labelled(), splits())
+
+
+def test_a_diverging_attacker_is_given_up() -> None:
+    with pytest.raises(DataError, match="diverged"):
+        probe("transformer1", lr=1e10).fit_predict(labelled(), splits())
+
+
+def test_equal_captions_may_be_answered_alike(failing: Callable[..., list[int]]) -> None:
+    seeds = failing(0)
+    probe().fit_predict(labelled(change=lambda i, text: "a dog"), splits(12))
+    assert seeds == [12]
+
+
+def test_failed_answers_are_not_kept(failing: Callable[..., list[int]], tmp_path: Path) -> None:
+    failing(9)
+    with pytest.raises(DataError):
+        probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
+    assert list(tmp_path.iterdir()) == []
+
+
+# What identifies answers, and where they come from.
+
+
+def test_how_many_processes_share_the_work_is_no_part_of_the_spec() -> None:
+    assert probe(processes=1).spec == probe(processes=7).spec
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"encoder": "rnn"},
+        {"encoder": "transformer1"},
+        {"head": "mlp3"},
+        {"lr": 0.03},
+        {"batch_size": 33},
+        {"trainer": flags(max_epochs=4)},
+        {"trainer": flags(precision="32-true")},
+    ],
+)
+def test_everything_else_is_part_of_the_spec(changed: dict[str, Any]) -> None:
+    assert probe().spec != probe(**changed).spec
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_spec_is_plain_data(encoder: str) -> None:
+    spec = probe(encoder, "mlp3").spec
+    assert json.loads(json.dumps(spec)) == spec
+
+
+def test_answers_come_from_the_cache(failing: Callable[..., list[int]], tmp_path: Path) -> None:
+    seeds = failing(0)
+    for asked in ((0, 12), (12, 0, 456)):
+        probe(cache=str(tmp_path)).fit_predict(labelled(), splits(*asked))
+    assert seeds == [0, 12, 456]
+
+
+def test_cached_answers_equal_fresh_ones(tmp_path: Path) -> None:
+    fresh, again = (
+        probe(cache=str(tmp_path)).fit_predict(labelled(), splits()).probs[0] for _ in range(2)
+    )
+    np.testing.assert_array_equal(fresh, again)
+
+
+@pytest.mark.parametrize(("accelerator", "processes"), [("cpu", os.cpu_count()), ("gpu", 1)])
+def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes: int) -> None:
+    own = probe(trainer=flags(accelerator=accelerator), processes=None)
+    assert own.processes == processes
+
+
+def test_the_default_precision_fits_the_processor() -> None:
+    wanted = "bf16-mixed" if neural.has_bf16() else "32-true"
+    assert neural._precision(flags()) == wanted
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[None]:
+    """Processes are started once for the tests below: they import PyTorch, which takes seconds."""
+    yield
+    neural._stop_workers()
+
+
+@pytest.mark.usefixtures("workers")
+def test_two_processes_answer_as_one_does() -> None:
+    one = probe(processes=1).fit_predict(labelled(), splits(0, 12))
+    two = probe(processes=2).fit_predict(labelled(), splits(0, 12))
+    np.testing.assert_array_equal(one.probs, two.probs)
+
+
+@pytest.mark.usefixtures("workers")
+def test_trainings_that_nobody_waits_for_are_ended() -> None:
+    """The first attacker has few captions; the second still trains when the first is done."""
+    rows = np.arange(N)
+    jobs = [Job(0, rows[:4], rows[N_TRAIN:]), Job(12, rows[:N_TRAIN], rows[N_TRAIN:])]
+    own = probe(batch_size=8, trainer=flags(max_epochs=200), processes=2)
+    answers = own.train(labelled(), jobs)
+    next(answers)
+    answers.close()
+    deadline = time.monotonic() + 5
+    while active_children():
+        assert time.monotonic() < deadline, "a training goes on"
+        time.sleep(0.02)
+
+
+def test_an_error_survives_the_way_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(DataError("diverged")))
+    assert (type(error), str(error)) == (DataError, "diverged")
+
+
+def test_a_process_ended_from_outside_is_a_want_of_resources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken:
+        def map(self, *_: object) -> Iterator[tuple[FloatArray, int]]:
+            raise BrokenProcessPool
+            yield
+
+    class Pool:
+        cache_clear = staticmethod(lambda: None)
+
+        def __call__(self, processes: int) -> Broken:
+            return Broken()
+
+    monkeypatch.setattr(neural, "_pool", Pool())
+    with pytest.raises(ResourceError, match=r"probe\.processes=1"):
+        probe(processes=2).fit_predict(labelled(), splits(0, 12))
+
+
+def test_an_interrupted_training_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning would end the program with exit code 1 instead."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bias_pipeline.attackers.attacker.Attacker.training_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        probe().fit_predict(labelled(), splits())
+
+
+TINY = (
+    "metric=dbac",
+    "encoder=lstm",
+    "attacker.hidden_dim=4",
+    "attacker.embedding_dim=4",
+    "trainer.max_epochs=1",
+    "dataset.n_images=300",
+    "seeds=1",
+    "metric.positions=1",
+    "metric.min_support=10",
+    "probe.processes=1",
+    "logger=csv",
+)
+
+
+def test_cached_answers_need_no_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other intervals of the same answers: another cell, but nothing to train."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*TINY, "stats.resamples=20"]) == 0
+    code = (
+        "import sys; from bias_pipeline.door import main; assert main(sys.argv[1:]) == 0; "
+        "print([m for m in ('torch', 'pytorch_lightning') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, *TINY, "stats.resamples=21"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,70 @@
+"""What tests of the door share: a small cell, and processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.corpora import REPOSITORY
+
+# A cell of a second.
+SMALL = ("dataset.n_images=300", "seeds=2", "stats.resamples=50", "logger=csv")
+
+# Fourteen of them.
+SWEEP = (
+    "captioner=all",
+    "metric=lic,leakage",
+    "dataset.n_images=600",
+    "seeds=3",
+    "logger=csv",
+    "stats.resamples=50",
+)
+
+Run = Callable[..., tuple[int, str]]
+
+
+def results(folder: Path) -> list[Path]:
+    """The finished results of the commands that ran in a folder."""
+    return sorted(folder.glob("outputs/[!.]*/result.json"))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a result."""
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return found
+
+
+def part(path: Path, name: str) -> dict[str, Any]:
+    """One row of a result."""
+    (found,) = (row for row in rows(path) if row["part"] == name)
+    return found
+
+
+def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[bytes]:
+    """Start a command in a process of its own."""
+    command = [sys.executable, "-m", "bias_pipeline", *words]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **variables}
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # A test run in the background ignores SIGINT, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until something has happened."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.02)

@@ -1,0 +1,265 @@
+"""The Contract of the design, to the letter: what users' scripts rely on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.door import main
+from bias_pipeline.metrics.lic import LIC
+from tests.cli.commands import SMALL, SWEEP, Run, part, results, rows, start, wait_for
+from tests.lic_folder import write_folder
+
+COLUMNS = (
+    "run_id,metric,metric_version,part,attribute,dataset,captioner,encoder,head,masking,alignment,"
+    "scoring,value,unit,seed_std,ci_low,ci_high,p_value,n_images,n_seeds,coverage,neutral_rate,"
+    "seeds"
+)
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one finished cell."""
+    outputs = tmp_path_factory.mktemp("cell")
+    assert main([*SMALL, f"paths.outputs={outputs}"]) == 0
+    (path,) = outputs.glob("[!.]*/result.json")
+    return path.parent
+
+
+# --- the run folder
+
+
+def test_result_json_holds_schema_rows_and_manifest(cell: Path) -> None:
+    assert set(json.loads((cell / "result.json").read_text())) == {"schema", "rows", "manifest"}
+
+
+def test_the_schema_is_one(cell: Path) -> None:
+    assert json.loads((cell / "result.json").read_text())["schema"] == 1
+
+
+def test_a_row_has_the_columns_of_the_contract(cell: Path) -> None:
+    assert ",".join(rows(cell / "result.json")[0]) == COLUMNS
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "../table.csv"])
+def test_a_csv_has_the_columns_of_the_contract(cell: Path, name: str) -> None:
+    assert (cell / name).read_text().splitlines()[0] == COLUMNS
+
+
+def test_the_folder_is_named_after_the_run(cell: Path) -> None:
+    assert {row["run_id"] for row in rows(cell / "result.json")} == {cell.name}
+
+
+@pytest.mark.parametrize("name", ["score", "human", "model", "model:paired", "human:paired"])
+def test_the_parts_of_the_contract_are_there(cell: Path, name: str) -> None:
+    assert part(cell / "result.json", name)["part"] == name
+
+
+def test_values_are_fractions(cell: Path) -> None:
+    assert 0 < part(cell / "result.json", "model")["value"] < 1
+
+
+def test_per_cent_only_when_printed(run: Run, tmp_path: Path) -> None:
+    text = run(*SMALL)[1]
+    assert f"{100 * part(results(tmp_path)[0], 'model')['value']:.1f} [" in text
+
+
+def test_what_plays_no_part_is_empty(cell: Path) -> None:
+    assert part(cell / "result.json", "score")["head"] == ""
+
+
+def test_the_manifest_says_what_the_corpus_was(cell: Path) -> None:
+    assert len(json.loads((cell / "result.json").read_text())["manifest"]["corpus"]["digest"]) == 64
+
+
+def test_the_manifest_says_how_much_of_the_test_captions_stood_in_training(cell: Path) -> None:
+    audit = json.loads((cell / "result.json").read_text())["manifest"]["audit"]
+    assert 0 <= audit["verbatim_share"]["model"] <= 1
+
+
+def test_a_table_has_a_line_for_every_row_of_every_cell(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "captioner=faithful,terse")
+    table = csv.DictReader(io.StringIO((tmp_path / "outputs" / "table.csv").read_text()))
+    assert len(list(table)) == sum(len(rows(path)) for path in results(tmp_path))
+
+
+# --- seeds
+
+
+def test_lists_of_seeds_spread_a_sweep(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "seeds=[0,12],[456,789]")
+    found = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
+    assert found == [[0, 12], [456, 789]]
+
+
+def test_a_number_of_seeds_is_the_first_of_the_published_ones(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "seeds=3")
+    assert part(results(tmp_path)[0], "score")["seeds"] == [0, 12, 456]
+
+
+def answers(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("outputs/.cache/predictions/*/*")}
+
+
+def test_three_seeds_then_ten_train_seven_more(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "seeds=3")
+    before = answers(tmp_path)
+    run(*SMALL, "seeds=10")
+    new = answers(tmp_path) - before
+    sides = 1 + 5
+    assert (len(before), len(new)) == (3 * sides, 7 * sides)
+
+
+def test_answers_that_were_there_are_kept(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "seeds=3")
+    before = answers(tmp_path)
+    run(*SMALL, "seeds=10")
+    assert before < answers(tmp_path)
+
+
+def test_both_metrics_use_the_same_answers(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    before = answers(tmp_path)
+    run(*SMALL, "metric=leakage")
+    assert answers(tmp_path) == before
+
+
+def test_seeds_trained_apart_score_as_together(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "seeds=[0,12]", "paths.outputs=together", "paths.cache=one")
+    run(*SMALL, "seeds=[0]", "paths.outputs=apart", "paths.cache=two")
+    run(*SMALL, "seeds=[0,12]", "paths.outputs=apart", "paths.cache=two")
+    table = [(tmp_path / name / "table.csv").read_bytes() for name in ("together", "apart")]
+    assert table[0] == table[1]
+
+
+# --- captioners
+
+
+def test_captioner_all_is_every_captioner_of_scenes(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "captioner=all", "metric.sides=[model]", "seeds=1")
+    assert len(results(tmp_path)) == 7
+
+
+def test_a_known_captioner_without_a_file_exits_5(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data")
+    code, text = run("dataset=lic", f"dataset.root={root}", "captioner=updn", "logger=csv")
+    assert (code, "UpDn/gender_val_updn_cap_mw_entries.pkl" in text) == (5, True)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "metric=licc",
+        "encoder=ngrm",
+        "attribute=gendre",
+        "dataset=scnes",
+        "masking=atribute",
+        "alignment=constnt",
+        "scoring=acuracy",
+        "split=lics",
+        "captioner=faithfull",
+        "captioner=faithful,fathful",
+        "head=linar",
+    ],
+)
+def test_an_unknown_name_exits_2_with_a_suggestion(run: Run, word: str) -> None:
+    code, text = run(word)
+    assert (code, "did you mean" in text) == (2, True), text
+
+
+def test_an_unknown_captioner_of_a_sweep_is_refused_before_any_job(
+    run: Run, tmp_path: Path
+) -> None:
+    run(*SMALL, "captioner=faithful,fathful")
+    assert results(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["metric="], "Known:"),
+        (["metric=lic,"], "Known:"),
+        (["=3"], "error:"),
+        (["seeds=[a]"], "seeds=['a']"),
+        (["seeds=[0,null]"], "seeds=[0, None]"),
+        (["seeds=1.5"], "seeds=1.5"),
+        (["seeds=true"], "seeds=True"),
+        (["dataset.n_images=abc"], "dataset.n_images='abc' must be a whole number"),
+        (["stats.resamples=10.5"], "stats.resamples=10.5 must be a whole number"),
+        (["stats.level=2"], "level=2"),
+        (["alignment.replacement=unk"], "alignment.replacement='unk' must be a list"),
+        (["split.balanced=3"], "split.balanced=3 must be true or false"),
+        (["metric.positions=0"], "positions=0 must be at least 1"),
+        (["metric.wordless_limit=2"], "wordless_limit=2"),
+        (["metric.sides=[]"], "one or both of model, human"),
+        (["metric.sides=[people]"], "one or both of model, human"),
+        (["paths.outputs="], "paths.outputs='' must name a folder"),
+        (["paths.outputs=null"], "paths.outputs=None must name a folder"),
+        (["paths.outputs=2024"], "paths.outputs=2024 must name a folder"),
+        (["dataset.n_images=0"], "n_images is 0"),
+    ],
+)
+def test_a_wrong_value_exits_2_and_says_what_is_wrong(
+    run: Run, words: list[str], message: str
+) -> None:
+    code, text = run(*words)
+    assert (code, message in text, "Traceback" in text) == (2, True, False), text
+
+
+def test_a_failed_job_is_named_by_what_is_its_own(run: Run) -> None:
+    text = run(*SMALL, "dataset.n_images=20,300", "seeds=1")[1]
+    assert "error: dataset.n_images=20: dataset 'scenes'" in text
+
+
+def test_what_a_sweep_varies_is_a_column(run: Run) -> None:
+    text = run(*SMALL, "metric.relation=ratio,normalised", "seeds=1")[1]
+    assert "metric.relation" in text
+
+
+def test_cfg_prints_the_first_job_of_a_sweep(run: Run) -> None:
+    code, text = run("captioner=all", "--cfg", "job")
+    assert (code, "captioner: amplifier" in text) == (0, True), text
+
+
+def test_choices_may_lie_in_a_folder_of_ones_own(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine" / "scoring").mkdir(parents=True)
+    (tmp_path / "mine" / "scoring" / "own.yaml").write_text(
+        "_target_: bias_pipeline.scoring.Confidence\n"
+    )
+    run(*SMALL, "--config-dir=mine", "scoring=own")
+    assert part(results(tmp_path)[0], "score")["scoring"] == "own"
+
+
+def test_a_bug_is_reported_with_its_traceback_in_a_file(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIC, "compute", lambda *_, **__: 1 / 0)
+    code, text = run(*SMALL)
+    (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
+    assert (code, str(trace.name) in text, "ZeroDivisionError" in trace.read_text()) == (
+        1,
+        True,
+        True,
+    )
+
+
+# --- launchers and signals
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_a_launcher_writes_results(run: Run, tmp_path: Path, launcher: str) -> None:
+    code, text = run(*SMALL, "-m", f"hydra/launcher={launcher}", "captioner=faithful,terse")
+    assert (code, len(results(tmp_path))) == (0, 2), text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_job_that_slurm_stops_asks_to_be_queued_again(tmp_path: Path, number: int) -> None:
+    process = start(tmp_path, *SWEEP, SLURM_JOB_ID="1")
+    wait_for(lambda: results(tmp_path))
+    process.send_signal(number)
+    assert process.wait(30) == 75

@@ -1,0 +1,230 @@
+"""The door as users know it: commands, folders, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import SMALL, SWEEP, Run, results, start, wait_for
+from tests.corpora import REPOSITORY
+from tests.lic_folder import SAT, entries, write_folder
+
+
+def test_a_plain_run_leaves_the_three_files(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    (path,) = results(tmp_path)
+    assert {"result.json", "rows.csv", "predictions.parquet"} <= {
+        p.name for p in path.parent.iterdir()
+    }
+
+
+def test_a_plain_run_is_ok_and_prints_its_table(run: Run) -> None:
+    code, text = run(*SMALL)
+    assert (code, "amplifier" in text) == (0, True)
+
+
+def test_the_defaults_are_those_of_the_contract(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    row = json.loads(results(tmp_path)[0].read_text())["rows"][0]
+    named = ("metric", "encoder", "attribute", "dataset", "captioner")
+    assert [row[name] for name in named] == ["lic", "ngram", "gender", "scenes", "amplifier"]
+
+
+def test_the_same_cell_is_not_run_again(run: Run) -> None:
+    run(*SMALL)
+    assert "not run again, the same cells were there: 1 of 1" in run(*SMALL)[1]
+
+
+def test_other_seeds_are_another_cell(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    run(*SMALL, "seeds=[0,12,456]")
+    assert len(results(tmp_path)) == 2
+
+
+def test_a_comma_sweeps_without_a_flag(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "metric=lic,leakage", "captioner=faithful,terse")
+    assert len(results(tmp_path)) == 4
+
+
+def test_a_sweep_writes_its_table(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "captioner=faithful,terse")
+    table = csv.DictReader(io.StringIO((tmp_path / "outputs" / "table.csv").read_text()))
+    assert {row["captioner"] for row in table} == {"faithful", "terse"}
+
+
+def test_leakage_is_scored_by_accuracy(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "metric=leakage")
+    assert json.loads(results(tmp_path)[0].read_text())["rows"][0]["scoring"] == "accuracy"
+
+
+def test_captioner_all_runs_every_captioner(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data")
+    run("dataset=lic", f"dataset.root={root}", "captioner=all", "seeds=1", "stats.resamples=50")
+    assert {path.parent.name.split("-")[2] for path in results(tmp_path)} == {"sat", "fc"}
+
+
+def test_hydras_own_files_stay_in_their_folder(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    shown = {path.name for path in (tmp_path / "outputs").iterdir() if path.name[0] != "."}
+    assert shown == {"rows.csv", "table.csv", results(tmp_path)[0].parent.name}
+
+
+def test_the_job_is_in_the_manifest(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    manifest = json.loads(results(tmp_path)[0].read_text())["manifest"]
+    assert manifest["job"]["launcher"] == "basic"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["rnu"], 2, "did you mean 'run'"),
+        (["metric=lix"], 2, "did you mean 'lic'"),
+        (["metric=lic,leakge"], 2, "did you mean 'leakage'"),
+        (["captioner=faithfull"], 2, "did you mean 'faithful'"),
+        (["sedes=3"], 2, "did you mean 'seeds'"),
+        (["seeds=0"], 2, "seeds=0"),
+        (["seeds=abc"], 2, "seeds=abc"),
+        (["split.test_share=2"], 2, "test_share=2"),
+        (["metric.relation=ratios"], 2, "did you mean 'ratio'"),
+        (["encoder.nothing=1"], 2, "nothing"),
+        (["attribute=emotion", "masking=lic"], 2, "lic"),
+        (["dataset=lic", "dataset.root=nowhere"], 5, "set dataset.root"),
+        (["+dataset.captioners.x.a_to_t=7"], 2, "a_to_t"),
+        (["captioner=all", "dataset=scenes,lic"], 2, "name them"),
+        (["--config-path=/tmp"], 2, "not supported"),
+    ],
+)
+def test_a_mistake_has_its_exit_code_and_a_hint(
+    run: Run, words: list[str], code: int, message: str
+) -> None:
+    found, text = run(*words)
+    assert (found, message in text, "Traceback" in text) == (code, True, False), text
+
+
+def test_e1_bad_data_exits_3(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {SAT: b"not a pickle"})
+    code, text = run("dataset=lic", f"dataset.root={root}", "captioner=sat")
+    assert (code, "Traceback" in text) == (3, False)
+
+
+def test_e1_bad_data_writes_no_result(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {SAT: b"not a pickle"})
+    run("dataset=lic", f"dataset.root={root}", "captioner=sat")
+    assert results(tmp_path) == []
+
+
+def test_a_failed_job_of_a_sweep_exits_4(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {SAT: b"not a pickle"})
+    words = ["dataset=lic", f"dataset.root={root}", "captioner=sat,fc", "stats.resamples=50"]
+    assert run(*words, "seeds=1")[0] == 4
+
+
+def test_the_other_jobs_of_a_sweep_are_kept(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {SAT: b"not a pickle"})
+    words = ["dataset=lic", f"dataset.root={root}", "captioner=sat,fc", "stats.resamples=50"]
+    run(*words, "seeds=1")
+    assert len(results(tmp_path)) == 1
+
+
+def test_a_sweep_of_no_captioner_exits_2(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, text = run("dataset=lic", f"dataset.root={tmp_path / 'empty'}", "captioner=all")
+    assert (code, "nothing to run" in text) == (2, True)
+
+
+def test_e13_outputs_that_cannot_be_written_exit_5(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, text = run(*SMALL, "paths.outputs=file/x")
+    assert (code, "Traceback" in text) == (5, False), text
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "encoder._target_=os.system",
+        "+hydra.callbacks.x._target_=os.system",
+        "hydra.launcher._target_=os.system",
+        "+hydra.job_logging.handlers.x.class=subprocess.Popen",
+        "metric._target_=bias_pipeline.results.os.system",
+    ],
+)
+def test_e11_a_foreign_target_is_refused_before_anything_runs(run: Run, override: str) -> None:
+    code, text = run(override)
+    assert (code, "is not allowed" in text) == (2, True), text
+
+
+def test_e11_a_foreign_target_is_refused_in_a_sweep(run: Run) -> None:
+    code, text = run("encoder._target_=bias_pipeline.encoders.ngram.Ngram,os.system", *SMALL)
+    assert (code, "is not allowed" in text) == (4, True), text
+
+
+def test_every_experiment_composes(run: Run) -> None:
+    for path in (REPOSITORY / "conf" / "experiment").glob("*.yaml"):
+        assert run(f"experiment={path.stem}", "--cfg", "job")[0] == 0
+
+
+@pytest.mark.parametrize("words", [["metrics"], ["analysis", "metrics"]])
+def test_metrics_lists_the_metrics(run: Run, words: list[str]) -> None:
+    code, text = run(*words)
+    assert (code, "leakage" in text) == (0, True)
+
+
+def test_survivors_lists_words_a_list_forgot(run: Run, tmp_path: Path) -> None:
+    rows = [{**entry, "pred": "a bride"} for entry in entries()]
+    root = write_folder(tmp_path / "data", {SAT: rows})
+    words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", "masking=lic"]
+    assert "bride" in run("analysis", "survivors", *words)[1]
+
+
+def test_help_names_every_choice(run: Run) -> None:
+    code, text = run("--help")
+    assert (code, "leakage lic" in text) == (0, True)
+
+
+HEAVY = ("torch", "pytorch_lightning", "transformers", "wandb", "sklearn")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--cfg", "job"], ["metrics"], SMALL])
+def test_light_commands_import_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
+    code = (
+        "import sys; from bias_pipeline.door import main; assert main(sys.argv[1:]) == 0; "
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_e12_a_stopped_sweep_exits_as_designed(tmp_path: Path, number: int, code: int) -> None:
+    process = start(tmp_path, *SWEEP)
+    wait_for(lambda: results(tmp_path))
+    process.send_signal(number)
+    assert process.wait(30) == code
+
+
+def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    whole.mkdir()
+    broken.mkdir()
+    start(whole, *SWEEP).wait(120)
+    for n_results in (1, 4):
+        process = start(broken, *SWEEP)
+        wait_for(lambda n=n_results: len(results(broken)) >= n)
+        process.kill()
+        process.wait(30)
+    start(broken, *SWEEP).wait(120)
+    assert (broken / "outputs/table.csv").read_bytes() == (whole / "outputs/table.csv").read_bytes()
+
+
+def test_e18_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
+    both = [start(tmp_path, *SWEEP) for _ in range(2)]
+    assert ([process.wait(120) for process in both], len(results(tmp_path))) == ([0, 0], 14)

@@ -1,0 +1,17 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.corpora import DATA
+
+
+@pytest.fixture
+def data_root() -> Path:
+    """The folder of real data; skips where it is absent."""
+    if not (DATA / "lic").is_dir():
+        pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
+    return DATA

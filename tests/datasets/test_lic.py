@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bias_pipeline import launch
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
+
+
+def load(root: Path, *overrides: str) -> Corpus:
+    settings = {"dataset": "lic", "dataset.root": str(root), "captioner": "sat"}
+    settings |= dict(override.split("=") for override in overrides)
+    return launch.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+
+
+def spoiled(**changes: Any) -> dict[str, Any]:
+    rows = entries()
+    rows[7] = {**rows[7], **changes}
+    return {SAT: rows}
+
+
+def test_model_captions_and_labels_are_read(tmp_path: Path) -> None:
+    record = load(write_folder(tmp_path))[0]
+    assert (record.id, record.labels) == ("100", {"gender": "male"})
+
+
+def test_human_captions_may_cover_a_part(tmp_path: Path) -> None:
+    assert len(load(write_folder(tmp_path)).human) == 5 * 60
+
+
+def test_images_of_people_alone_are_kept(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, {SAT: entries(40)})
+    assert len(load(root)) == 60
+
+
+def test_without_human_captions_the_model_side_is_left(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    (root / HUMAN).unlink()
+    assert len(load(root).human) == 0
+
+
+def test_the_published_vocabulary_is_read(tmp_path: Path) -> None:
+    assert load(write_folder(tmp_path)).vocabulary == {"<unk>", "<pad>", "a", "person", "with"}
+
+
+def test_a_captioner_without_a_vocabulary_has_none(tmp_path: Path) -> None:
+    assert load(write_folder(tmp_path), "captioner=fc").vocabulary is None
+
+
+def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
+    rows = entries()
+    random.Random(0).shuffle(rows)
+    one = load(write_folder(tmp_path / "one"))
+    two = load(write_folder(tmp_path / "two", {SAT: rows}))
+    assert one.digest == two.digest
+
+
+def test_captioner_all_is_what_has_files(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    cell = launch.cell(["dataset=lic", f"dataset.root={root}"])
+    found = cell.build("dataset").all_captioners(cell.build("attribute"))
+    assert found == ["sat", "fc"]
+
+
+def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'sat'"):
+        load(write_folder(tmp_path), "captioner=sta")
+
+
+def test_an_absent_file_names_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"UpDn/gender_val_updn_cap_mw_entries\.pkl is absent"):
+        load(write_folder(tmp_path), "captioner=updn")
+
+
+def test_an_absent_folder_names_the_key_to_set(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"set dataset\.root"):
+        load(tmp_path / "nowhere")
+
+
+def test_an_attribute_without_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no labels of attribute 'age'"):
+        load(write_folder(tmp_path), "attribute=age")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bb_gender": "Femal"}, r"entry 7, image 107: label 'Femal'.*did you mean"),
+        ({"bb_gender": None}, r"entry 7: label None is not text"),
+        ({"pred": ["a", "b"]}, r"entry 7: 'pred' holds something that is not a caption"),
+        ({"img_id": 3.5}, r"image id 3\.5"),
+        ({"img_id": 100}, r"entry 7: image id 100 stands twice with different contents"),
+    ],
+)
+def test_e3_e4_a_spoiled_entry_is_named(tmp_path: Path, changes: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load(write_folder(tmp_path, spoiled(**changes)))
+
+
+def test_e2_a_missing_key_is_named(tmp_path: Path) -> None:
+    rows = entries()
+    del rows[3]["pred"]
+    with pytest.raises(DataError, match="entry 3: key 'pred' is absent"):
+        load(write_folder(tmp_path, {SAT: rows}))
+
+
+@pytest.mark.parametrize("content", [[], {}, [1], "text"])
+def test_e1_another_top_level_is_refused(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(DataError, match="expected a"):
+        load(write_folder(tmp_path, {SAT: content}))
+
+
+def test_e1_a_truncated_pickle_is_refused(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    (root / SAT).write_bytes((root / SAT).read_bytes()[:200])
+    with pytest.raises(DataError, match="sat_cap_mw_entries"):
+        load(root)
+
+
+def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    evil = b"cos\nsystem\n(S'touch " + str(canary).encode() + b"'\ntR."
+    with pytest.raises(DataError, match="system"):
+        load(write_folder(tmp_path / "data", {SAT: evil}))
+    assert not canary.exists()
+
+
+def test_e7_lone_surrogates_are_read(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, spoiled(pred="a \ud800 dog"))
+    assert load(root).digest
+
+
+def test_e8_a_caption_of_a_megabyte_is_read(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, spoiled(pred="dog " * 250_000))
+    assert load(root).model.lengths.max() == 250_000
+
+
+def test_people_see_the_same_labels_as_the_captioner(tmp_path: Path) -> None:
+    rows = human_entries()
+    root = write_folder(tmp_path, {HUMAN: rows, SAT: entries(40)})
+    assert load(root)[50].labels == {"gender": "male"}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("captioner", "share"), [("sat", 59.6), ("transformer", 35.1)])
+def test_the_published_draws_repeat_what_the_reference_repeats(
+    data_root: Path, captioner: str, share: float
+) -> None:
+    """Verbatim test captions over ten seeds, measured on the reference's own splits."""
+    from bias_pipeline.attackers.data import Labelled
+    from bias_pipeline.metrics.attack import _verbatim_share
+    from bias_pipeline.split import seeds_of
+
+    words = ["experiment=relic_gender", f"captioner={captioner}"]
+    cell = launch.cell([*words, f"dataset.root={data_root}/lic/bias_data"])
+    metric, corpus = cell.build("metric"), cell.corpus()
+    for transform in metric.transforms[:2]:
+        corpus = transform(corpus)
+    labels = corpus.groupings["gender"].codes[corpus.model.images]
+    splits = metric.draw_splits(corpus, seeds_of(10))
+    found = _verbatim_share(Labelled("model", corpus.model, labels, 2), splits)
+    assert 100 * found == pytest.approx(share, abs=0.05)

@@ -1,0 +1,114 @@
+"""The pickle folder, whatever its entries hold: a corpus, or an error that names the entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.datasets.lic import LicDataset
+from bias_pipeline.errors import BiasPipelineError, DataError
+from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
+
+GENDER = Attribute(
+    "gender",
+    ("male", "female"),
+    {},
+    {"lic": LabelMap("bb_gender", {"Male": "male", "Female": "female"})},
+)
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=3,
+)
+KEYS = ["img_id", "pred", "bb_gender", "caption_list", "rmdup_object_list"]
+changes = st.dictionaries(st.sampled_from(KEYS), junk, min_size=1, max_size=2)
+thin = settings(max_examples=150, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("lic"))
+
+
+def load(root: Path, model: Any, human: Any) -> Corpus:
+    dataset = LicDataset(
+        str(root), {"gender": HUMAN}, {"sat": {"gender": SAT}}, "none/{vocabulary}", ["sat"]
+    )
+    content = {SAT: model, HUMAN: human}
+
+    def read(path: Path) -> Any:
+        return content[str(path.relative_to(root))]
+
+    with mock.patch("bias_pipeline.datasets.lic.load_pickle", read):
+        return dataset.load("sat", GENDER)
+
+
+def read_or_refused(root: Path, model: Any, human: Any) -> bool:
+    try:
+        return bool(load(root, model, human).digest)
+    except BiasPipelineError as error:
+        return bool(str(error))
+
+
+@given(own=changes)
+@thin
+def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(root: Path, own: dict[str, Any]) -> None:
+    rows = entries(20)
+    rows[7] = {**rows[7], **own}
+    assert read_or_refused(root, rows, human_entries(10))
+
+
+@given(own=changes)
+@thin
+def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(root: Path, own: dict[str, Any]) -> None:
+    rows = human_entries(10)
+    rows[7] = {**rows[7], **own}
+    assert read_or_refused(root, entries(20), rows)
+
+
+@given(content=junk)
+@thin
+def test_e1_any_other_content_is_read_or_refused(root: Path, content: Any) -> None:
+    assert read_or_refused(root, content, human_entries(10))
+
+
+@given(texts=st.lists(st.text(), min_size=1, max_size=8))
+@thin
+def test_e7_any_text_is_a_caption(root: Path, texts: list[str]) -> None:
+    rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
+    assert len(load(root, rows, human_entries(10)).model) == 20
+
+
+@given(texts=st.lists(st.text(), min_size=1, max_size=8), order=st.permutations(range(20)))
+@thin
+def test_e21_the_order_of_entries_does_not_matter(
+    root: Path, texts: list[str], order: list[int]
+) -> None:
+    rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
+    turned = [rows[i] for i in order]
+    human = human_entries(10)
+    assert load(root, rows, human).digest == load(root, turned, human[::-1]).digest
+
+
+@given(identifiers=st.lists(st.text(max_size=4) | st.integers(), min_size=20, max_size=20))
+@thin
+def test_e3_an_id_is_one_image_or_refused(root: Path, identifiers: list[str | int]) -> None:
+    rows = [{**e, "img_id": i} for e, i in zip(entries(20), identifiers, strict=True)]
+    try:
+        found = load(root, rows, human_entries(10))
+    except DataError:
+        return
+    assert len(set(found.ids)) == len(found.ids)
+
+
+def test_e8_an_id_of_thousands_of_digits_is_an_id(root: Path) -> None:
+    rows = entries(20)
+    rows[3] = {**rows[3], "img_id": "00" + "9" * 5000}
+    assert load(root, rows, human_entries(10)).ids[-1] == "9" * 5000

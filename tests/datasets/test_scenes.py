@@ -1,0 +1,598 @@
+"""The embedded data set is worth measuring, and its dials plant what they say and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from bias_pipeline.datasets.scenes import (
+    CAPTIONERS,
+    Dials,
+    Image,
+    World,
+    describe,
+    generate,
+    truth,
+    write,
+)
+from bias_pipeline.datasets.scenes.activities import ACTIVITIES
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.english import plural
+from bias_pipeline.datasets.scenes.lexicon import NEUTRAL_ADULTS, NEUTRAL_CHILDREN, REVEALING
+from bias_pipeline.datasets.scenes.slots import GROUPS, world_tables
+from bias_pipeline.errors import ResourceError, UsageError
+
+IntArray = npt.NDArray[np.int64]
+GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]
+NEUTRAL = Dials()
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return default_world()
+
+
+@cache
+def default_world() -> World:
+    return generate()
+
+
+@cache
+def told(dials: Dials) -> Mapping[int, str]:
+    """The captions of one captioner of the default world."""
+    return describe(default_world(), dials)
+
+
+def words(caption: str) -> list[str]:
+    return re.findall(r"[a-z]+", caption.lower())
+
+
+def masked(caption: str, listed: frozenset[str] = GENDER_WORDS) -> str:
+    return " ".join("MASK" if word in listed else word for word in words(caption))
+
+
+def human_captions(world: World) -> list[str]:
+    return [caption for image in world.images for caption in image.human]
+
+
+def gendered(caption: str) -> bool:
+    return not GENDER_WORDS.isdisjoint(words(caption))
+
+
+def increasing(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in itertools.pairwise(values))
+
+
+# --- an attacker, written here so that the data set is judged by nothing of ours
+
+
+def splits(labels: IntArray, n: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """n balanced 90/10 splits."""
+    size = int(np.bincount(labels).min())
+    test = round(0.1 * size)
+    for seed in range(n):
+        generator = np.random.default_rng(seed)
+        rows = np.stack(
+            [generator.permutation(np.flatnonzero(labels == g))[:size] for g in np.unique(labels)]
+        )
+        yield rows[:, test:].ravel(), rows[:, :test].ravel()
+
+
+def lic(texts: Sequence[str], labels: IntArray, n: int = 5) -> float:
+    """Confidence where right, 0 where wrong: the mean over test captions and n splits, x 100."""
+    scores = []
+    for train, test in splits(labels, n):
+        counter = CountVectorizer(
+            binary=True, ngram_range=(1, 2), lowercase=False, token_pattern=r"\S+"
+        )
+        inputs = counter.fit_transform([texts[i] for i in train])
+        model = LogisticRegression(C=0.1, max_iter=1000).fit(inputs, labels[train])
+        p = model.predict_proba(counter.transform([texts[i] for i in test]))
+        right = p.argmax(axis=1) == labels[test]
+        scores.append(np.where(right, p.max(axis=1), 0).mean())
+    return 100 * float(np.mean(scores))
+
+
+def labelled(attribute: str) -> tuple[list[Image], IntArray]:
+    groups = list(GROUPS[attribute])
+    images = [i for i in default_world().images if i.labels[attribute] in groups]
+    return images, np.array([groups.index(image.labels[attribute]) for image in images])
+
+
+def masks(attribute: str) -> frozenset[str]:
+    return frozenset().union(*(REVEALING[group] for group in GROUPS[attribute]))
+
+
+@cache
+def human_lic(attribute: str, n: int = 3) -> float:
+    images, labels = labelled(attribute)
+    listed = masks(attribute)
+    positions = [[masked(image.human[k], listed) for image in images] for k in range(5)]
+    return float(np.mean([lic(texts, labels, n) for texts in positions]))
+
+
+@cache
+def model_lic(dials: Dials, attribute: str = "gender", n: int = 5) -> float:
+    images, labels = labelled(attribute)
+    captions, listed = told(dials), masks(attribute)
+    return lic([masked(captions[image.id], listed) for image in images], labels, n)
+
+
+# --- the world
+
+
+def test_people_use_six_hundred_words(world: World) -> None:
+    assert len({word for text in human_captions(world) for word in words(text)}) >= 600
+
+
+def test_human_captions_are_mostly_unique(world: World) -> None:
+    texts = [" ".join(words(text)) for text in human_captions(world)]
+    assert len(set(texts)) >= 0.8 * len(texts)
+
+
+def test_captions_of_an_image_differ(world: World) -> None:
+    assert all(len({tuple(words(text)) for text in i.human}) == 5 for i in world.images)
+
+
+def test_human_captions_are_as_long_as_in_coco(world: World) -> None:
+    lengths = np.array([len(words(text)) for text in human_captions(world)])
+    assert lengths.mean() == pytest.approx(10.5, abs=0.5)
+    assert lengths.std() == pytest.approx(2.4, abs=0.5)
+    assert lengths.min() >= 5
+    assert np.quantile(lengths, 0.999) <= 25
+
+
+def test_every_article_fits_its_word(world: World) -> None:
+    pairs = re.findall(r"\b(an?) (\w)\w*", " ".join(human_captions(world)).lower())
+    uniforms = re.findall(r"\ba uniform", " ".join(human_captions(world)).lower())
+    wrong = [pair for pair in pairs if (pair[0] == "an") != (pair[1] in "aeiou")]
+    assert len(pairs) > 5000
+    assert len(wrong) == len(uniforms)
+
+
+def test_verbs_agree_with_their_subjects(world: World) -> None:
+    singular = re.compile(r"^an? (?:\w+ )?(?:man|woman|person|boy|girl|lady|guy) are\b")
+    several = re.compile(r"^(?:two|three|several) (?:\w+ )?(?:men|women|people|boys) is\b")
+    texts = [text.lower() for text in human_captions(world)]
+    assert any(re.match(r"^two (?:\w+ )?(?:men|women) are\b", text) for text in texts)
+    assert not [text for text in texts if singular.match(text) or several.match(text)]
+
+
+def test_groups_come_in_the_shares_that_are_stated(world: World) -> None:
+    for attribute, groups in GROUPS.items():
+        for group, share in groups.items():
+            observed = np.mean([image.groups[attribute] == group for image in world.images])
+            assert observed == pytest.approx(share, abs=0.04)
+
+
+@pytest.mark.parametrize("attribute", ["gender", "skin"])
+def test_few_labels_are_unsure(world: World, attribute: str) -> None:
+    unsure = np.mean([image.labels[attribute] == "Unsure" for image in world.images])
+    assert 0.02 < unsure < 0.04
+
+
+def test_nobody_tells_the_gender_where_it_cannot_be_told(world: World) -> None:
+    unsure = [image for image in world.images if image.labels["gender"] == "Unsure"]
+    captions = told(Dials(t_to_a=1.0))
+    texts = [text for image in unsure for text in (*image.human, captions[image.id])]
+    assert texts
+    assert not any(gendered(text) for text in texts)
+
+
+def test_an_image_has_one_to_five_objects_and_a_person(world: World) -> None:
+    assert all("person" in image.objects for image in world.images)
+    assert {len(image.objects) - 1 for image in world.images} == {1, 2, 3, 4, 5}
+
+
+def named_objects(caption: str) -> set[str]:
+    """COCO objects that a caption names, longest noun first ("teddy bear" is no bear)."""
+    text = f" {' '.join(words(caption))} "
+    nouns = {
+        form: name
+        for name, category in CATEGORIES.items()
+        if name != "person"
+        for noun in category.nouns
+        for form in (noun, plural(noun))
+    }
+    found = set()
+    for noun in sorted(nouns, key=len, reverse=True):
+        if f" {noun} " in text:
+            found.add(nouns[noun])
+            text = text.replace(f" {noun} ", " _ ")
+    return found
+
+
+def test_people_name_half_of_the_objects_and_no_others(world: World) -> None:
+    images = world.images[:400]
+    named = [(named_objects(text), image.objects) for image in images for text in image.human]
+    assert all(said <= there for said, there in named)
+    share = sum(len(said) for said, _ in named) / sum(len(there) - 1 for _, there in named)
+    assert share == pytest.approx(0.5, abs=0.03)
+
+
+def test_image_ids_grow_with_gaps(world: World) -> None:
+    ids = [image.id for image in world.images]
+    assert increasing(ids)
+    assert len(set(np.diff(ids).tolist())) > 100
+
+
+def test_layout_holds_every_object_inside_the_picture(world: World) -> None:
+    for image in world.images:
+        assert {box.name for box in image.layout} == image.objects
+        assert all(min(box.x, box.y) >= 0 for box in image.layout)
+        assert all(max(b.x + b.width, b.y + b.height) <= 1.001 for b in image.layout)
+
+
+def test_layout_shows_as_many_people_as_the_scene(world: World) -> None:
+    for image in world.images:
+        assert sum(box.name == "person" for box in image.layout) == image.scene.people
+
+
+def test_coco_categories_are_eighty_with_their_ids() -> None:
+    ids = [category.id for category in CATEGORIES.values()]
+    assert len(ids) == len(set(ids)) == 80
+    absent = set(range(1, 91)) - set(ids)
+    assert absent == {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
+
+
+# --- determinism
+
+
+def test_the_same_seed_makes_the_same_world(world: World) -> None:
+    assert generate() == world
+
+
+def test_another_seed_makes_another_world(world: World) -> None:
+    assert generate(n_images=50, seed=1).images[:50] != world.images[:50]
+
+
+def test_captions_are_the_same_on_every_platform(world: World) -> None:
+    """A fixed digest: whoever changes what is generated changes it here on purpose."""
+    texts = [*human_captions(world)[:500], *list(told(CAPTIONERS["amplifier"]).values())[:100]]
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    assert digest[:16] == "15f8238d621a636d"
+
+
+def test_a_small_world_is_the_start_of_a_large_one(world: World) -> None:
+    assert generate(n_images=30).images == world.images[:30]
+
+
+def test_a_caption_does_not_depend_on_the_other_images(world: World) -> None:
+    few = World(world.seed, tuple(world.images[i] for i in (70, 3, 41)))
+    captions = describe(few, CAPTIONERS["amplifier"])
+    whole = told(CAPTIONERS["amplifier"])
+    assert captions == {image.id: whole[image.id] for image in few.images}
+
+
+def test_a_world_of_two_thousand_images_takes_little_time() -> None:
+    start = time.process_time()
+    describe(generate(), NEUTRAL)
+    assert time.process_time() - start < 3.0  # 0.5 s when idle; the limit asked for is 1.5 s
+
+
+# --- what an attacker learns
+
+
+def test_human_captions_give_gender_away_in_part() -> None:
+    assert 30 < human_lic("gender") < 60
+
+
+@pytest.mark.parametrize(("attribute", "chance"), [("skin", 1 / 4), ("age", 1 / 4)])
+def test_human_captions_give_other_attributes_away_in_part(attribute: str, chance: float) -> None:
+    assert human_lic(attribute, 2) > 100 * chance + 4
+
+
+def test_human_captions_give_emotion_away_in_part() -> None:
+    images, labels = labelled("emotion")
+    texts = [masked(image.human[0], masks("emotion")) for image in images]
+    assert lic(texts, labels, 1) > 100 / 25 + 2
+
+
+def test_faithful_captioner_amplifies_nothing() -> None:
+    assert model_lic(NEUTRAL, n=10) - human_lic("gender") == pytest.approx(0, abs=2.5)
+
+
+def test_leakage_grows_with_amplification_of_tasks() -> None:
+    assert increasing([model_lic(Dials(a_to_t=a)) for a in (-1, -0.5, 0, 0.25, 0.5, 0.75, 1)])
+
+
+@pytest.mark.parametrize("attribute", ["skin", "age"])
+def test_other_attributes_can_be_amplified(attribute: str) -> None:
+    amplified = model_lic(Dials(a_to_t=0.6, attribute=attribute), attribute)
+    assert amplified > model_lic(NEUTRAL, attribute) + 5
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.6, 1.4])
+def test_leakage_does_not_depend_on_the_rate_of_gender_words(rate: float) -> None:
+    dials = Dials(gender_word_rate=rate)
+    assert model_lic(dials) == pytest.approx(model_lic(NEUTRAL), abs=1.5)
+
+
+@pytest.mark.parametrize("length", [0.0, 0.4, 1.6, 3.0])
+def test_leakage_hardly_depends_on_length(length: float) -> None:
+    assert model_lic(Dials(length=length)) == pytest.approx(model_lic(NEUTRAL), abs=3)
+
+
+# --- each dial moves what it governs
+
+
+def test_amplifying_attributes_leaves_all_other_words_alone() -> None:
+    plain = {image_id: masked(text) for image_id, text in told(NEUTRAL).items()}
+    for t in (0.3, 1.0):
+        assert {i: masked(text) for i, text in told(Dials(t_to_a=t)).items()} == plain
+
+
+def wrong_gender(dials: Dials, group: str) -> float:
+    """Share of a group's gendered captions that use words of the other group."""
+    (other,) = set(GROUPS["gender"]) - {group}
+    images = [image for image in default_world().images if image.labels["gender"] == group]
+    said = [set(words(told(dials)[image.id])) & GENDER_WORDS for image in images]
+    gendered_only = [found for found in said if found]
+    return float(np.mean([bool(found & REVEALING[other]) for found in gendered_only]))
+
+
+@pytest.mark.parametrize("group", list(GROUPS["gender"]))
+def test_wrong_gender_grows_with_amplification_of_attributes(group: str) -> None:
+    shares = [wrong_gender(Dials(t_to_a=t), group) for t in (0, 0.25, 0.5, 1)]
+    assert shares[0] == 0
+    assert increasing(shares)
+
+
+def test_people_never_name_the_wrong_gender(world: World) -> None:
+    other = {"Male": REVEALING["Female"], "Female": REVEALING["Male"]}
+    for image in world.images:
+        wrong = other.get(image.labels["gender"], frozenset())
+        assert all(wrong.isdisjoint(words(text)) for text in image.human)
+
+
+def test_rate_of_gender_words_grows_with_its_dial() -> None:
+    rates = (0, 0.4, 0.8, 1.2)
+    shares = [
+        np.mean([gendered(text) for text in told(Dials(gender_word_rate=rate)).values()])
+        for rate in rates
+    ]
+    assert shares[0] == 0
+    assert increasing([float(share) for share in shares])
+
+
+@pytest.mark.parametrize("rate", [0.4, 1.0])
+def test_both_genders_are_named_equally_often(rate: float) -> None:
+    """Otherwise the masks alone would give gender away."""
+    world, captions = generate(n_images=6000), Dials(gender_word_rate=rate)
+    texts = describe(world, captions)
+    male, female = (
+        np.mean([gendered(texts[i.id]) for i in world.images if i.labels["gender"] == group])
+        for group in ("Male", "Female")
+    )
+    assert male == pytest.approx(female, abs=0.035)  # 2.7 standard errors
+
+
+def test_gender_words_give_way_to_neutral_ones_and_nothing_else_changes() -> None:
+    roles = " ".join(role for activity in ACTIVITIES for role in activity.roles)
+    nouns = {form for role in roles.split() for form in (role, plural(role))}
+    people = {noun for pair in (*NEUTRAL_ADULTS, *NEUTRAL_CHILDREN) for noun in pair}
+    person = {*GENDER_WORDS, *nouns, *people, "someone", "their", "a", "an", "the"}
+    never, always = told(Dials(gender_word_rate=0)), told(Dials(gender_word_rate=2))
+    for image_id in never:
+        assert set(words(never[image_id])) ^ set(words(always[image_id])) <= person
+
+
+def named_share(dials: Dials, group: str) -> float:
+    images = [image for image in default_world().images if image.labels["gender"] == group]
+    said = sum(len(named_objects(told(dials)[image.id])) for image in images[:500])
+    return said / sum(len(image.objects) - 1 for image in images[:500])
+
+
+@pytest.mark.parametrize("group", list(GROUPS["gender"]))
+def test_objects_are_named_more_often_with_mention_rate(group: str) -> None:
+    shares = [named_share(Dials(mention_rate=rate), group) for rate in (0, 0.5, 1, 2)]
+    assert increasing(shares)
+    assert (shares[0], shares[-1]) == (0, 1)
+
+
+def test_mention_rate_is_the_same_for_both_groups() -> None:
+    male, female = (named_share(NEUTRAL, group) for group in GROUPS["gender"])
+    assert male == pytest.approx(female, abs=0.04)
+
+
+def word_types(texts: Iterable[str]) -> int:
+    return len({word for text in texts for word in words(text)})
+
+
+def test_vocabulary_grows_with_its_dial() -> None:
+    shares = (0, 0.5, 0.7, 0.85, 1)
+    assert increasing([word_types(told(Dials(vocabulary=share)).values()) for share in shares])
+
+
+def test_captions_get_longer_with_length() -> None:
+    means = [
+        float(np.mean([len(words(text)) for text in told(Dials(length=length)).values()]))
+        for length in (0, 0.5, 1, 1.5, 2.5)
+    ]
+    assert increasing(means)
+
+
+# --- known truth
+
+
+def test_neutral_dials_plant_nothing() -> None:
+    planted = truth(NEUTRAL)
+    assert planted.contradicted.tolist() == [0, 0]
+    assert all(planted.amplification(slot) == 0 for slot in planted.world)
+
+
+def test_planted_amplification_grows_with_its_dial() -> None:
+    for slot in ("activity", "clothing home", "carried street", "nearby sport"):
+        planted = [truth(Dials(a_to_t=a)).amplification(slot) for a in (-1, -0.5, 0, 0.5, 1)]
+        assert increasing(planted)
+
+
+def test_without_any_influence_both_groups_see_the_same() -> None:
+    seen = truth(Dials(a_to_t=-1.0)).seen
+    assert all(np.allclose(table[0], table[1]) for table in seen.values())
+
+
+def test_tables_are_probabilities() -> None:
+    for table in (*world_tables().values(), *truth(Dials(a_to_t=0.3)).seen.values()):
+        assert (table >= 0).all()
+        assert np.allclose(table.sum(axis=-1), 1)
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_objects_occur_as_often_as_the_truth_says(world: World, group: int) -> None:
+    name, planted = list(GROUPS["gender"])[group], truth(NEUTRAL)
+    images = [image for image in world.images if image.groups["gender"] == name]
+    for i, known in enumerate(planted.objects[group]):
+        observed = np.mean([planted.names[i] in image.objects for image in images])
+        assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.002)
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_objects_are_named_as_often_as_the_truth_says(group: int) -> None:
+    dials = CAPTIONERS["amplifier"]
+    planted = truth(dials)
+    name = list(GROUPS["gender"])[group]
+    images = [image for image in default_world().images if image.groups["gender"] == name][:700]
+    said = [named_objects(told(dials)[image.id]) for image in images]
+    for i, known in enumerate(planted.named[group]):
+        observed = np.mean([planted.names[i] in found for found in said])
+        assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.004)
+
+
+@pytest.mark.parametrize("dials", [Dials(t_to_a=1.0), Dials(t_to_a=0.6, a_to_t=-0.5)])
+def test_wrong_gender_is_as_frequent_as_the_truth_says(dials: Dials) -> None:
+    for group, known in zip(GROUPS["gender"], truth(dials).contradicted, strict=True):
+        assert wrong_gender(dials, group) == pytest.approx(known, abs=0.045)
+
+
+# --- arguments
+
+
+def test_amplifier_is_the_default_and_faithful_second() -> None:
+    assert list(CAPTIONERS)[:2] == ["amplifier", "faithful"]
+    assert CAPTIONERS["faithful"] == NEUTRAL
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"a_to_t": 1.5},
+        {"t_to_a": -0.1},
+        {"vocabulary": 2.0},
+        {"length": -1.0},
+        {"mention_rate": float("nan")},
+        {"gender_word_rate": float("inf")},
+        {"attribute": "gendr"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_dial_out_of_range_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        replace(NEUTRAL, **wrong)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_images", 0), ("seed", -1), ("seed", 2**64)])
+def test_a_world_out_of_range_is_refused_by_name(name: str, value: int) -> None:
+    with pytest.raises(UsageError, match=name):
+        generate(**{name: value})
+
+
+# --- files
+
+
+@pytest.fixture(scope="module")
+def small() -> World:
+    return generate(n_images=40)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_files_are_where_coco_readers_look(small: World, tmp_path: Path) -> None:
+    write(small, tmp_path / "scenes", CAPTIONERS)
+    expected = {"annotations/captions.json", "annotations/instances.json", "attributes.csv"}
+    assert set(contents(tmp_path / "scenes")) == expected | {
+        f"captioners/{name}.json" for name in CAPTIONERS
+    }
+
+
+def test_files_are_equal_byte_for_byte(small: World, tmp_path: Path) -> None:
+    write(small, tmp_path / "one", CAPTIONERS)
+    write(generate(n_images=40), tmp_path / "two", CAPTIONERS)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_captions_file_holds_every_human_caption(small: World, tmp_path: Path) -> None:
+    write(small, tmp_path / "scenes", {})
+    content = json.loads((tmp_path / "scenes/annotations/captions.json").read_text())
+    pairs = [(entry["image_id"], entry["caption"]) for entry in content["annotations"]]
+    assert pairs == [(image.id, text) for image in small.images for text in image.human]
+    assert content["licenses"] == []
+
+
+def test_instances_file_holds_every_object(small: World, tmp_path: Path) -> None:
+    write(small, tmp_path / "scenes", {})
+    content = json.loads((tmp_path / "scenes/annotations/instances.json").read_text())
+    names = {category["id"]: category["name"] for category in content["categories"]}
+    found: dict[int, set[str]] = {}
+    for entry in content["annotations"]:
+        found.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
+    assert found == {image.id: set(image.objects) for image in small.images}
+
+
+def test_attributes_file_holds_the_raw_labels(small: World, tmp_path: Path) -> None:
+    write(small, tmp_path / "scenes", {})
+    header, first, *_ = (tmp_path / "scenes/attributes.csv").read_text().splitlines()
+    image = small.images[0]
+    assert header == "id,bb_gender,bb_skin,age,emotion"
+    assert first == ",".join([str(image.id), *image.labels.values()])
+
+
+def test_results_file_holds_one_caption_per_image(small: World, tmp_path: Path) -> None:
+    write(small, tmp_path / "scenes", {"faithful": NEUTRAL})
+    content = json.loads((tmp_path / "scenes/captioners/faithful.json").read_text())
+    assert {entry["image_id"]: entry["caption"] for entry in content} == describe(small, NEUTRAL)
+
+
+def test_writers_at_the_same_time_do_no_harm(small: World, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(write, small, tmp_path / "scenes", CAPTIONERS) for _ in range(4)]
+        for task in tasks:
+            task.result()
+    write(small, tmp_path / "alone", CAPTIONERS)
+    assert contents(tmp_path / "scenes") == contents(tmp_path / "alone")
+    assert {path.name for path in tmp_path.iterdir()} == {"scenes", "alone"}
+
+
+def test_an_earlier_world_is_replaced(small: World, tmp_path: Path) -> None:
+    write(generate(n_images=3), tmp_path / "scenes", CAPTIONERS)
+    write(small, tmp_path / "scenes", CAPTIONERS)
+    write(small, tmp_path / "alone", CAPTIONERS)
+    assert contents(tmp_path / "scenes") == contents(tmp_path / "alone")
+
+
+def test_a_folder_that_cannot_be_written_is_named(small: World, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ResourceError, match="scenes"):
+        write(small, tmp_path / "file" / "scenes", CAPTIONERS)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

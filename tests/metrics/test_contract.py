@@ -1,0 +1,295 @@
+"""What every metric must hold, whatever it measures; a new one is tested from its YAML alone.
+
+Each metric is built as a user would (``metric=NAME``) and computed on a few hundred scenes whose
+captioner speaks as people do.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+import pkgutil
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bias_pipeline import launch, metrics
+from bias_pipeline.attribute import LabelMap
+from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
+from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.report.tables import HEADLINES, interval, markdown, print_results
+from bias_pipeline.results import Result, ResultStore, rows_csv
+from bias_pipeline.run import run_cell
+
+NAMES = choices_of(conf_dir() / "metric")
+SEEDS = (0, 12, 456)
+WORDS = (
+    "captioner=faithful",
+    "dataset.n_images=400",
+    "stats.resamples=50",
+    "probe.cache=null",
+)
+# What a metric needs to have a value on so few images.
+FURTHER: dict[str, tuple[str, ...]] = {"dbac": ("metric.min_support=5",)}
+
+
+@cache
+def cell(name: str, *words: str) -> launch.Cell:
+    return launch.cell([f"metric={name}", *WORDS, *FURTHER.get(name, ()), *words])
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def rebuilt(corpus: Corpus, records: list[Record]) -> Corpus:
+    """A corpus of the same images, given in another order."""
+    groups = {
+        name: (own.names, LabelMap(name, {group: group for group in own.names}))
+        for name, own in corpus.groupings.items()
+    }
+    return Corpus.build(
+        records,
+        dataset=corpus.dataset,
+        captioner=corpus.captioner,
+        groups=groups,
+        trained_on_reference=corpus.trained_on_reference,
+    )
+
+
+def compute(name: str, corpus: Corpus, *words: str) -> Score:
+    metric = cell(name, *words).build("metric")
+    return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+@cache
+def score(name: str) -> Score:
+    return compute(name, cell(name).corpus())
+
+
+def info(name: str) -> MetricInfo:
+    return cell(name).build("metric").info
+
+
+def headlines(found: Score) -> dict[str, Part]:
+    return {part: found.parts[part] for part in HEADLINES if part in found.parts}
+
+
+def estimates(found: Score) -> dict[str, list[float | None]]:
+    """Every number of a score; NaN as None, so that equal scores compare equal."""
+    return {
+        name: [
+            None if math.isnan(x) else x
+            for x in (*vars(part.estimate).values(), part.coverage, part.neutral_rate)
+        ]
+        for name, part in found.parts.items()
+    }
+
+
+def metric_classes() -> Iterator[type[Metric]]:
+    for module in pkgutil.iter_modules(metrics.__path__, "bias_pipeline.metrics."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(kind, Metric) and "info" in vars(kind) and kind is not Metric:
+                yield kind
+
+
+def test_every_metric_class_has_a_yaml_and_the_other_way_round() -> None:
+    assert {kind.info.name for kind in metric_classes()} == set(NAMES)
+
+
+def test_no_two_metric_classes_share_a_name() -> None:
+    kinds = set(metric_classes())
+    assert len({kind.info.name for kind in kinds}) == len(kinds)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_yaml_is_named_after_its_metric(name: str) -> None:
+    assert info(name).name == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_yaml_builds_a_metric_class(name: str) -> None:
+    module, _, kind = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())[
+        "_target_"
+    ].rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), kind), Metric)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_version_is_a_whole_number_from_one(name: str) -> None:
+    assert type(info(name).version) is int
+    assert info(name).version >= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("field", ["title", "unit", "direction", "reference"])
+def test_a_reader_is_told(name: str, field: str) -> None:
+    assert getattr(info(name), field).strip()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_range_is_ordered(name: str) -> None:
+    low, high = info(name).range
+    assert low < high
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_neutral_value_lies_in_the_range(name: str) -> None:
+    low, high = info(name).range
+    assert low <= info(name).neutral <= high
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_there_is_a_headline_with_a_value(name: str) -> None:
+    found = headlines(score(name)).values()
+    assert any(math.isfinite(part.estimate.value) for part in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_headlines_lie_in_the_range(name: str) -> None:
+    low, high = info(name).range
+    values = [part.estimate.value for part in headlines(score(name)).values()]
+    assert all(low <= value <= high for value in values if math.isfinite(value))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_headlines_have_the_unit_of_the_metric(name: str) -> None:
+    assert {part.unit for part in headlines(score(name)).values()} == {info(name).unit}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_captioner_that_speaks_like_people_is_neutral(name: str) -> None:
+    found = [p.estimate for p in headlines(score(name)).values() if math.isfinite(p.estimate.value)]
+    assert all(e.ci_low <= info(name).neutral <= e.ci_high for e in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e21_the_same_corpus_gives_the_same_numbers(name: str) -> None:
+    assert estimates(compute(name, cell(name).corpus())) == estimates(score(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e21_input_order_never_matters(name: str) -> None:
+    corpus = cell(name).corpus()
+    records = list(corpus)
+    random.Random(7).shuffle(records)
+    assert estimates(compute(name, rebuilt(corpus, records))) == estimates(score(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_the_groups_does_not_matter(name: str) -> None:
+    turned = "attribute.groups=[female,male]"
+    found = headlines(compute(name, cell(name, turned).corpus(), turned))
+    values = {part: own.estimate.value for part, own in headlines(score(name)).items()}
+    assert {part: own.estimate.value for part, own in found.items()} == pytest.approx(
+        values, abs=1e-3, nan_ok=True
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_corpus_is_left_as_it_was(name: str) -> None:
+    corpus = cell(name).corpus()
+    score(name)
+    fresh = rebuilt(corpus, list(corpus))
+    assert (corpus.model.digest, corpus.human.digest) == (fresh.model.digest, fresh.human.digest)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_part_says_how_many_images_it_rests_on(name: str) -> None:
+    labelled = sum(bool(record.labels) for record in cell(name).corpus())
+    counts = [part.n_images for part in score(name).parts.values()]
+    assert all(type(count) is int and 0 <= count <= labelled for count in counts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("share", ["coverage", "neutral_rate"])
+def test_shares_lie_between_zero_and_one(name: str, share: str) -> None:
+    values = [getattr(part, share) for part in score(name).parts.values()]
+    assert all(math.isnan(value) or 0 <= value <= 1 for value in values)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_interval_holds_its_value(name: str) -> None:
+    found = [part.estimate for part in score(name).parts.values()]
+    known = [e for e in found if math.isfinite(e.ci_low)]
+    assert all(e.ci_low <= e.value <= e.ci_high for e in known)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_p_values_are_probabilities(name: str) -> None:
+    values = [part.estimate.p_value for part in score(name).parts.values()]
+    assert all(math.isnan(p) or 0 < p <= 1 for p in values)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_without_a_value_has_no_interval_and_no_p(name: str) -> None:
+    found = [p.estimate for p in score(name).parts.values() if math.isnan(p.estimate.value)]
+    assert all(math.isnan(x) for e in found for x in (e.ci_low, e.ci_high, e.p_value))
+
+
+@cache
+def result(name: str) -> Result:
+    metric, corpus = cell(name).build("metric"), cell(name).corpus()
+    return run_cell(corpus, metric, SEEDS, run_id="run")
+
+
+def without_values(found: Result) -> Result:
+    nan = dict.fromkeys(
+        ("value", "seed_std", "ci_low", "ci_high", "p_value", "coverage", "neutral_rate"), math.nan
+    )
+    return replace(found, rows=[replace(row, **nan) for row in found.rows])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nan_is_never_printed_as_a_number(name: str) -> None:
+    rows = without_values(result(name)).rows
+    assert {interval(row) for row in rows} == {"– [–, –]"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_of_nan_holds_no_number_but_counts(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = without_values(result(name))
+    print_results([empty])
+    (line,) = (row for row in capsys.readouterr().out.splitlines() if "faithful  " in row)
+    assert re.findall(r"\d+", line) == [line.split()[-1]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nan_is_an_empty_cell_of_the_csv(name: str) -> None:
+    header, line, *_ = rows_csv(without_values(result(name)).rows).splitlines()
+    at = header.split(",").index("value")
+    assert line.split(",")[at] == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nan_is_a_dash_in_markdown(name: str) -> None:
+    assert "nan" not in markdown([without_values(result(name))])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_result_is_strict_json(name: str, tmp_path: Path) -> None:
+    ResultStore(tmp_path).save(result(name))
+    text = (tmp_path / "run" / "result.json").read_text(encoding="utf-8")
+    content = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} in JSON"))
+    assert set(content) == {"schema", "rows", "manifest"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rows_come_back_as_they_were(name: str, tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    store.save(result(name))
+    loaded = store.load("run")
+    assert loaded is not None
+    assert rows_csv(loaded.rows) == rows_csv(result(name).rows)

@@ -1,0 +1,323 @@
+"""DBAC's arithmetic: the oracle's cases, its limits, and what each named choice changes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline.metrics.functional.dbac import (
+    AGGREGATES,
+    PRIORS,
+    Side,
+    dbac,
+    omega,
+    pair_scores,
+    score,
+)
+from tests.corpora import DATA
+
+FloatArray = npt.NDArray[np.float64]
+
+ORACLE = DATA.parent / "oracles" / "dbac_arithmetic.json"
+EPSILON = 1e-8
+
+
+def oracle() -> dict[str, Any]:
+    if not ORACLE.is_file():
+        pytest.skip(f"no worked cases at {ORACLE}; set BIAS_PIPELINE_DATA to have this test run")
+    return json.loads(ORACLE.read_text())
+
+
+def case(number: int) -> dict[str, Any]:
+    return oracle()["omega_and_dbac"]["cases"][number]
+
+
+def tolerance() -> float:
+    return oracle()["omega_and_dbac"]["tolerance_abs"]
+
+
+def one_pair(quality: float, other: float, mentions: float = 1.0) -> Side:
+    """A side with a single pair."""
+    return Side(np.array([[quality]]), np.array(quality), np.array([other]), np.array([[mentions]]))
+
+
+def side(seed: int, given_values: int = 2, other_values: int = 3) -> Side:
+    """A side of random numbers."""
+    generator = np.random.default_rng(seed)
+    shape = (given_values, other_values)
+    return Side(
+        quality=generator.uniform(0.2, 3.0, shape),
+        overall=generator.uniform(0.2, 3.0, ()),
+        other=generator.uniform(0.05, 0.5, other_values),
+        mentions=generator.integers(1, 100, shape).astype(float),
+    )
+
+
+MODEL, HUMAN = side(0), side(1)
+GIVEN = np.array([0.3, 0.7])
+ALL = np.ones((2, 3), bool)
+
+
+def dbac_of(model: Side = MODEL, human: Side = HUMAN, **options: Any) -> float:
+    supported = options.pop("supported", ALL)
+    return float(score(model, human, GIVEN, supported, **options))
+
+
+def louder(own: Side, times: float) -> Side:
+    """The same attackers and pairs, every value of the other variable mentioned more often."""
+    return replace(own, other=times * own.other, mentions=times * own.mentions)
+
+
+# The oracle.
+
+
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("who", ["M", "H"])
+def test_omega_is_as_in_the_worked_case(number: int, who: str) -> None:
+    own = case(number)
+    other = own["P_t_hat" if who == "M" else "P_t"]
+    found = omega(np.array([[own[f"Q_{who}"]]]), np.array([other]), np.array([own["P_a"]]))
+    assert found.item() == pytest.approx(own[f"omega_{who}"], abs=tolerance())
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_dbac_is_as_in_the_worked_case(number: int) -> None:
+    own = case(number)
+    found = dbac(np.array(own["omega_M"]), np.array(own["omega_H"]), own["epsilon"])
+    assert found.item() == pytest.approx(own["DBAC"], abs=tolerance())
+
+
+def test_dbac_of_nothing_is_unknown_in_the_worked_case() -> None:
+    own = case(4)
+    assert own["DBAC"] is None
+    assert np.isnan(dbac(np.array(own["omega_M"]), np.array(own["omega_H"])))
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("number", range(4))
+def test_every_aggregate_of_one_pair_is_the_worked_case(number: int, aggregate: str) -> None:
+    own = case(number)
+    model, human = one_pair(own["Q_M"], own["P_t_hat"]), one_pair(own["Q_H"], own["P_t"])
+    found = score(model, human, np.array([own["P_a"]]), np.ones((1, 1), bool), aggregate=aggregate)
+    assert found.item() == pytest.approx(own["DBAC"], abs=tolerance())
+
+
+def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
+    own = oracle()["bayes_identity"]
+    ideal = np.array(own["Q_at_of_an_ideal_attacker_P_a_given_t"])
+    found = omega(ideal, np.array(own["P_t"]), np.array(own["P_a"]))
+    np.testing.assert_allclose(found, own["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12)
+
+
+@given(st.lists(st.integers(1, 1000), min_size=6, max_size=6))
+@settings(deadline=None, max_examples=50)
+def test_bayes_rule_holds_for_any_table_of_counts(counts: list[int]) -> None:
+    joint = np.reshape(counts, (2, 3)) / sum(counts)
+    of_group, of_task = joint.sum(axis=1), joint.sum(axis=0)
+    found = omega(joint / of_task, of_task, of_group)
+    np.testing.assert_allclose(found, joint / of_group[:, None], rtol=0, atol=1e-12)
+
+
+# Limits and symmetries of the normalised difference.
+
+
+@pytest.mark.parametrize(
+    ("model", "human", "limit"), [(0.0, 0.4, -1), (0.4, 0.0, 1), (0.4, 0.4, 0)]
+)
+def test_limits(model: float, human: float, limit: int) -> None:
+    assert dbac(np.array(model), np.array(human)).item() == pytest.approx(limit, abs=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [EPSILON, 1e-3])
+def test_both_omegas_zero_is_unknown_whatever_epsilon_says(epsilon: float) -> None:
+    assert np.isnan(dbac(np.array(0.0), np.array(0.0), epsilon))
+
+
+OMEGAS = st.floats(0, 1e4, allow_subnormal=False)
+
+
+@given(OMEGAS, OMEGAS)
+def test_swapping_the_sides_turns_the_sign(model: float, human: float) -> None:
+    np.testing.assert_equal(
+        dbac(np.array(model), np.array(human)), -dbac(np.array(human), np.array(model))
+    )
+
+
+@given(OMEGAS, OMEGAS)
+def test_the_score_lies_between_minus_one_and_one(model: float, human: float) -> None:
+    found = dbac(np.array(model), np.array(human)).item()
+    assert np.isnan(found) if model + human == 0 else -1 < found < 1
+
+
+@given(OMEGAS, OMEGAS, OMEGAS)
+def test_the_score_grows_with_the_models_omega(one: float, two: float, human: float) -> None:
+    low, high = (dbac(np.array(omega_m), np.array(human + 1)) for omega_m in sorted((one, two)))
+    assert low <= high
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", ["counts", "none"])
+def test_swapping_the_sides_turns_the_sign_of_every_aggregate(aggregate: str, prior: str) -> None:
+    # Not for prior=shared, which takes people's P(other): that side is then another.
+    one = dbac_of(MODEL, HUMAN, aggregate=aggregate, prior=prior)
+    assert dbac_of(HUMAN, MODEL, aggregate=aggregate, prior=prior) == pytest.approx(-one)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_equal_sides_score_exactly_zero(aggregate: str, prior: str) -> None:
+    assert dbac_of(MODEL, MODEL, aggregate=aggregate, prior=prior) == 0
+
+
+# The prior, and the nuisance that the published one carries.
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_twice_as_many_mentions_are_a_third_under_the_published_prior(aggregate: str) -> None:
+    found = dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior="counts")
+    assert found == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_the_third_is_exact_but_for_epsilon() -> None:
+    found = pair_scores(one_pair(1.0, 0.5), one_pair(1.0, 0.25), np.array([0.5]), "counts")
+    assert found.item() == 0.5 / (1.5 + EPSILON)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", ["shared", "none"])
+def test_twice_as_many_mentions_are_nothing_under_the_other_priors(
+    aggregate: str, prior: str
+) -> None:
+    assert dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior=prior) == 0
+
+
+@given(st.floats(0.1, 10))
+def test_saying_k_times_as_much_scores_as_arithmetic_has_it(times: float) -> None:
+    found = dbac_of(louder(HUMAN, times), HUMAN)
+    assert found == pytest.approx((times - 1) / (times + 1), abs=1e-6)
+
+
+def test_without_a_prior_a_pair_compares_qualities() -> None:
+    found = pair_scores(one_pair(3.0, 0.1), one_pair(1.0, 0.7), np.array([0.2]), "none")
+    assert found.item() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("aggregate", ["per_pair", "marginal"])
+def test_only_per_caption_tells_a_shared_prior_from_none(aggregate: str) -> None:
+    shared, none = (dbac_of(aggregate=aggregate, prior=prior) for prior in ("shared", "none"))
+    assert shared == pytest.approx(none, abs=1e-6)
+
+
+@given(st.floats(0.1, 10))
+def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times: float) -> None:
+    one, two = (score(MODEL, HUMAN, own, ALL).item() for own in (GIVEN, times * GIVEN))
+    assert one == pytest.approx(two, abs=1e-6)
+
+
+# Aggregates.
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_aggregates_agree_on_one_pair(prior: str) -> None:
+    found = [
+        score(
+            one_pair(0.8, 0.2, 7),
+            one_pair(0.7, 0.25, 30),
+            np.array([0.5]),
+            np.ones((1, 1), bool),
+            aggregate=aggregate,
+            prior=prior,
+        ).item()
+        for aggregate in AGGREGATES
+    ]
+    assert found == pytest.approx([found[0]] * 3)
+
+
+def test_per_pair_is_the_mean_of_the_pairs() -> None:
+    assert dbac_of() == pytest.approx(pair_scores(MODEL, HUMAN, GIVEN, "counts").mean())
+
+
+def test_per_caption_weighs_pairs_by_their_mentions() -> None:
+    means = [
+        np.average(omega(own.quality, own.other, GIVEN), weights=own.mentions)
+        for own in (MODEL, HUMAN)
+    ]
+    assert dbac_of(aggregate="per_caption") == pytest.approx(dbac(*map(np.array, means)).item())
+
+
+def test_marginal_takes_the_mean_of_each_prior() -> None:
+    means = [own.overall * own.other.mean() / GIVEN.mean() for own in (MODEL, HUMAN)]
+    assert dbac_of(aggregate="marginal") == pytest.approx(dbac(*map(np.array, means)).item())
+
+
+def ideal(of_task_given_group: list[list[float]]) -> Side:
+    """Attackers that know P(group | task) and nothing else, for two groups of equal size."""
+    joint = np.array(of_task_given_group) / 2
+    of_task = joint.sum(axis=0)
+    return Side(joint / of_task, np.array(1.0), of_task, joint)
+
+
+@pytest.mark.parametrize(("aggregate", "sign"), [("per_pair", -1), ("per_caption", 1)])
+def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(
+    aggregate: str, sign: int
+) -> None:
+    """Omega is P(t | a): what one group gains the other loses, from a smaller base."""
+    people, captioner = ideal([[0.65, 0.35], [0.35, 0.65]]), ideal([[0.75, 0.25], [0.25, 0.75]])
+    found = score(
+        captioner, people, np.array([0.5, 0.5]), np.ones((2, 2), bool), aggregate=aggregate
+    )
+    assert sign * found.item() > 0.02
+
+
+@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+def test_pairs_without_support_do_not_count(aggregate: str) -> None:
+    supported = np.array([[True, True, False], [True, False, True]])
+    wild = replace(MODEL, quality=np.where(supported, MODEL.quality, 1e6))
+    one, two = (dbac_of(m, supported=supported, aggregate=aggregate) for m in (MODEL, wild))
+    assert one == two
+
+
+@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+def test_pairs_without_captions_are_left_out(aggregate: str) -> None:
+    empty = np.array([[False, True, False], [False, False, False]])
+    holed = replace(MODEL, quality=np.where(empty, np.nan, MODEL.quality))
+    assert dbac_of(holed, aggregate=aggregate) == pytest.approx(
+        dbac_of(supported=~empty, aggregate=aggregate)
+    )
+
+
+def test_a_pair_unknown_on_one_side_is_left_out_on_both() -> None:
+    qualities = [np.array([[5.0, 1.0]]), np.array([[np.nan, 1.0]])]
+    human, model = (
+        Side(quality, np.array(1.0), np.array([0.5, 0.5]), np.ones((1, 2))) for quality in qualities
+    )
+    found = score(model, human, np.array([1.0]), np.ones((1, 2), bool), aggregate="per_caption")
+    assert found.item() == 0
+
+
+@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+def test_no_supported_pair_is_unknown(aggregate: str) -> None:
+    assert np.isnan(dbac_of(supported=np.zeros((2, 3), bool), aggregate=aggregate))
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_seeds_and_resamples_are_free_axes(aggregate: str, prior: str) -> None:
+    """(B, S) scores at once are the scores of each b and s alone."""
+    sides = [[side(10 * b + s) for s in range(3)] for b in range(2)]
+    stacked = Side(
+        *(
+            np.array([[getattr(own, name) for own in row] for row in sides])
+            for name in ("quality", "overall", "other", "mentions")
+        )
+    )
+    found = score(stacked, HUMAN, GIVEN, ALL, aggregate=aggregate, prior=prior)
+    alone = [[dbac_of(own, aggregate=aggregate, prior=prior) for own in row] for row in sides]
+    np.testing.assert_allclose(found, alone)

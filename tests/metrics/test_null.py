@@ -1,0 +1,82 @@
+"""With shuffled groups there is nothing to amplify: how often do the metrics say there is?
+
+The captions of ``faithful`` are drawn as people's are, and the groups are shuffled over the images
+60 times, so every score is noise around 0. Tested is whether the 95 % intervals miss 0 too often,
+and whether p falls below 0.05 too often; "too often" is a count that a binomial of the nominal
+rate reaches with a probability below 1 %. (Missing 0 too seldom is no fault: the intervals also
+pay for estimating the attackers' noise from three seeds.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bias_pipeline import launch
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.stats.bootstrap import Estimate
+
+SHUFFLINGS = 60
+SEEDS = (0, 12, 456)
+TOO_RARE = 0.01
+METRICS = ("lic", "leakage")
+
+
+def shuffled(corpus: Corpus, seed: int) -> Corpus:
+    """The same images with their groups dealt out again, each group as large as before."""
+    own = corpus.groupings["gender"]
+    codes = own.codes.copy()
+    labelled = codes >= 0
+    codes[labelled] = np.random.default_rng(seed).permutation(codes[labelled])
+    return replace(corpus, groupings={"gender": replace(own, codes=codes)})
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]]:
+    """The headline of each metric under each shuffling; both metrics use the same answers."""
+    outputs = tmp_path_factory.mktemp("null")
+    words = ["captioner=faithful", "dataset.n_images=1000", "stats.resamples=200"]
+    cells = [launch.cell([*words, f"metric={m}", f"paths.outputs={outputs}"]) for m in METRICS]
+    metrics = [cell.build("metric") for cell in cells]
+    corpus = cells[0].corpus()
+    for transform in metrics[0].transforms:  # they do not look at groups
+        corpus = transform(corpus)
+    for metric in metrics:
+        metric.transforms = ()
+    found: dict[str, list[Estimate]] = {name: [] for name in METRICS}
+    for trial in range(SHUFFLINGS):
+        null = shuffled(corpus, trial)
+        for metric in metrics:
+            score = metric.compute(null, splits=metric.draw_splits(null, SEEDS))
+            found[metric.info.name].append(score.parts["score"].estimate)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METRICS)
+def test_e22_the_interval_covers_zero_as_often_as_it_says(
+    scores: dict[str, list[Estimate]], name: str
+) -> None:
+    covered = sum(e.ci_low <= 0 <= e.ci_high for e in scores[name])
+    test = stats.binomtest(covered, SHUFFLINGS, 0.95, alternative="less")
+    assert test.pvalue > TOO_RARE, f"{covered} of {SHUFFLINGS} intervals cover 0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METRICS)
+def test_e22_small_p_values_are_as_rare_as_they_say(
+    scores: dict[str, list[Estimate]], name: str
+) -> None:
+    small = sum(e.p_value < 0.05 for e in scores[name])
+    test = stats.binomtest(small, SHUFFLINGS, 0.05, alternative="greater")
+    assert test.pvalue > TOO_RARE, f"{small} of {SHUFFLINGS} p values lie below 0.05"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METRICS)
+def test_e22_the_scores_scatter_around_zero(scores: dict[str, list[Estimate]], name: str) -> None:
+    values = [e.value for e in scores[name]]
+    assert stats.ttest_1samp(values, 0).pvalue > TOO_RARE

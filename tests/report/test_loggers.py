@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import builtins
+import csv
+import io
+import json
+import logging
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from wandb.proto import wandb_internal_pb2
+
+from bias_pipeline.door import main
+from bias_pipeline.errors import UsageError
+from bias_pipeline.report import loggers
+from bias_pipeline.report.loggers import CsvLogger, WandbLogger
+from bias_pipeline.results import Result
+from tests.test_results import row
+
+SMALL = ("dataset.n_images=300", "seeds=1", "stats.resamples=20")
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No warning and no failure of an earlier test is remembered."""
+    monkeypatch.setattr(loggers, "_warned", set())
+    monkeypatch.setattr(WandbLogger, "reachable", True)
+    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def result(run_id: str = "run", value: float = 0.25) -> Result:
+    return Result(run_id, [row(run_id, part="score", value=value)], {"config": {"a": 1}})
+
+
+def read_offline(folder: Path) -> list[wandb_internal_pb2.Record]:
+    """Records of the one offline run below a folder, once W&B's service has written the last."""
+    (path,) = folder.glob("wandb/offline-run-*/*.wandb")
+    deadline = time.monotonic() + 30
+    while True:
+        records = parse(path.read_bytes())
+        if records and records[-1].WhichOneof("record_type") in ("exit", "footer"):
+            return records
+        assert time.monotonic() < deadline, [r.WhichOneof("record_type") for r in records]
+        time.sleep(0.1)
+
+
+def parse(content: bytes) -> list[wandb_internal_pb2.Record]:
+    """Records of a file: LevelDB log blocks after a short header."""
+    records, partial, place = [], b"", 7
+    while place + 7 <= len(content):
+        left = 32768 - place % 32768
+        if left < 7:
+            place += left
+            continue
+        _, size, kind = struct.unpack_from("<IHB", content, place)
+        partial += content[place + 7 : place + 7 + size]
+        place += 7 + size
+        if kind in (1, 4):  # whole or last part
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(partial)
+            records.append(record)
+            partial = b""
+    return records
+
+
+def offline_run(folder: Path) -> wandb_internal_pb2.RunRecord:
+    return next(r.run for r in read_offline(folder) if r.WhichOneof("record_type") == "run")
+
+
+def summary(folder: Path) -> dict[str, float]:
+    found = {}
+    for record in read_offline(folder):
+        if record.WhichOneof("record_type") == "summary":
+            for item in record.summary.update:
+                found[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
+    return found
+
+
+def test_an_offline_run_is_named_by_its_identity(tmp_path: Path) -> None:
+    WandbLogger(str(tmp_path)).log(result())
+    assert offline_run(tmp_path).run_id == "run"
+
+
+def test_an_offline_run_has_group_and_job_type(tmp_path: Path) -> None:
+    WandbLogger(str(tmp_path)).log(result())
+    run = offline_run(tmp_path)
+    assert (run.run_group, run.job_type) == ("x-x-x", "x")
+
+
+def test_the_summary_has_flat_keys(tmp_path: Path) -> None:
+    WandbLogger(str(tmp_path)).log(result())
+    assert summary(tmp_path)["score"] == 0.25
+
+
+def test_the_table_of_rows_is_written(tmp_path: Path) -> None:
+    WandbLogger(str(tmp_path)).log(result())
+    (table,) = tmp_path.rglob("rows*.table.json")
+    assert json.loads(table.read_text())["data"][0][0] == "run"
+
+
+def test_the_door_writes_an_offline_run_beside_the_csv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*SMALL]) == 0
+    value = json.loads(next(tmp_path.glob("outputs/*/result.json")).read_text())["rows"][-1]
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "outputs/rows.csv").read_text())))
+    offline = summary(tmp_path / "outputs")[value["part"]]
+    assert offline == float(lines[-1]["value"]) == value["value"]
+
+
+def test_wandb_not_installed_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = builtins.__import__
+
+    def no_wandb(name: str, *rest: object) -> object:
+        if name == "wandb":
+            raise ImportError("No module named 'wandb'")
+        return real(name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", no_wandb)
+    with caplog.at_level(logging.WARNING):
+        WandbLogger(str(tmp_path)).try_log(result("one"))
+        WandbLogger(str(tmp_path)).try_log(result("two"))
+    assert sum("wandb" in record.message for record in caplog.records) == 1
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """A server on this machine that accepts connections and never answers."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        done = threading.Event()
+        held: list[socket.socket] = []
+
+        def accept() -> None:
+            while not done.is_set():
+                try:
+                    held.append(server.accept()[0])
+                except TimeoutError:
+                    continue
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        done.set()
+        thread.join()
+        for connection in held:
+            connection.close()
+
+
+def hang(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", server)
+
+
+def test_e16_a_server_that_hangs_costs_its_timeout_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_server: str
+) -> None:
+    hang(monkeypatch, silent_server)
+    started = time.monotonic()
+    for name in ("one", "two", "three"):
+        WandbLogger(str(tmp_path), mode="online", timeout_s=2).try_log(result(name))
+    assert time.monotonic() - started < 15
+
+
+def test_e16_a_server_that_hangs_leaves_the_run_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_server: str
+) -> None:
+    hang(monkeypatch, silent_server)
+    WandbLogger(str(tmp_path), mode="online", timeout_s=2).try_log(result())
+    assert offline_run(tmp_path).run_id == "run"
+
+
+def test_online_without_a_key_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loggers, "_has_key", lambda: False)
+    WandbLogger(str(tmp_path), mode="online").log(result())
+    assert offline_run(tmp_path).run_id == "run"
+
+
+def test_disabled_writes_nothing(tmp_path: Path) -> None:
+    WandbLogger(str(tmp_path), mode="disabled").log(result())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'offline'"):
+        WandbLogger(str(tmp_path), mode="of-line")
+
+
+def test_csv_appends_the_rows_of_each_cell(tmp_path: Path) -> None:
+    logger = CsvLogger(str(tmp_path / "rows.csv"))
+    logger.log(result("one"))
+    logger.log(result("two"))
+    lines = csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text()))
+    assert [line["run_id"] for line in lines] == ["one", "two"]

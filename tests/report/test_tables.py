@@ -1,0 +1,191 @@
+"""Tables for people: what is printed, and that nothing in it is obeyed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.report.tables import (
+    arrow,
+    interval,
+    markdown,
+    percent,
+    print_results,
+    printable,
+    write_table,
+)
+from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
+
+HOSTILE = [
+    "[red]",
+    "[/]",
+    "[link=http://x.invalid]y[/link]",
+    "[bold",
+    "a\\[b]",
+    "=cmd()",
+    "../../up",
+    "x|y",
+    "<script>",
+    "{0}",
+    "%s",
+    ":smile:",
+]
+
+
+def row(**changes: object) -> Row:
+    values: dict[str, object] = dict.fromkeys(COLUMNS, "x")
+    numbers = ("value", "seed_std", "ci_low", "ci_high", "p_value", "coverage", "neutral_rate")
+    values |= dict.fromkeys(numbers, 0.5)
+    values |= {"metric_version": 1, "n_images": 10, "n_seeds": 2, "seeds": (0, 12)}
+    values |= {"part": "score", "unit": "fraction"}
+    return Row(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def result(notes: tuple[str, ...] = (), **changes: object) -> Result:
+    return Result("x", [row(**changes)], {"notes": list(notes)})
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_e9_a_hostile_name_is_printed_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    print_results([result(captioner=name)])
+    assert f" {name} †" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_e9_a_hostile_title_is_printed_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    print_results([result(dataset=name)])
+    assert f"dataset {name} ·" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("note", HOSTILE)
+def test_e9_a_hostile_note_is_printed_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], note: str
+) -> None:
+    print_results([result((note,))])
+    assert f"x: {note}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_e9_a_hostile_setting_is_printed_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    print_results([result()], [{"dataset.root": name}])
+    assert f" {name} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sign", ["\x1b[31m", "\x07", "\r", "\n", "\u202e", "\u2066", "\ud800"])
+def test_e9_control_characters_are_written_out(
+    capsys: pytest.CaptureFixture[str], sign: str
+) -> None:
+    print_results([result((f"a{sign}b",), captioner=f"a{sign}b")])
+    assert sign not in capsys.readouterr().out.replace("\n", "" if sign == "\n" else "\n")
+
+
+@given(st.text())
+def test_e7_printable_text_is_printable(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"])))
+def test_e7_ordinary_text_is_printed_as_it_is(text: str) -> None:
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_e9_markdown_keeps_its_columns(name: str) -> None:
+    header, _, line = markdown([result(captioner=name)]).splitlines()
+    assert line.replace("\\|", "").count("|") == header.count("|")
+
+
+def test_e9_markdown_holds_no_tag() -> None:
+    assert "<script>" not in markdown([result(captioner="<script>")])
+
+
+@given(st.text())
+def test_e9_no_cell_of_a_csv_is_a_formula(text: str) -> None:
+    (line,) = csv.DictReader(io.StringIO(rows_csv([row(captioner=text)]), newline=""))
+    assert line["captioner"][:1] not in tuple("=+-@\t\r\n")
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="\r")))
+def test_text_comes_back_from_a_csv(text: str) -> None:
+    (line,) = csv.DictReader(io.StringIO(rows_csv([row(captioner=text)]), newline=""))
+    assert line["captioner"].removeprefix("'") == text.removeprefix("'")
+
+
+def test_e7_a_table_with_half_a_surrogate_pair_is_written(tmp_path: Path) -> None:
+    write_table(tmp_path, [result(captioner="a\ud800")])
+    assert "a?" in (tmp_path / "table.csv").read_text(encoding="utf-8")
+
+
+def test_the_columns_of_a_table_are_those_of_a_row(tmp_path: Path) -> None:
+    write_table(tmp_path, [result()])
+    assert (tmp_path / "table.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+
+
+def test_fractions_are_per_cent_when_printed() -> None:
+    assert interval(row(value=0.123, ci_low=0.1, ci_high=0.2)) == "12.3 [10.0, 20.0]"
+
+
+def test_fractions_stay_fractions_in_files() -> None:
+    (line,) = csv.DictReader(io.StringIO(rows_csv([row(value=0.123)])))
+    assert float(line["value"]) == 0.123
+
+
+def test_a_ratio_is_no_per_cent() -> None:
+    assert interval(row(value=1.25, ci_low=1.0, ci_high=1.5, unit="ratio")) == "1.25 [1.00, 1.50]"
+
+
+@pytest.mark.parametrize("unit", ["fraction", "ratio"])
+def test_an_absent_number_is_a_dash(unit: str) -> None:
+    nan = dict.fromkeys(("value", "ci_low", "ci_high"), math.nan)
+    assert interval(row(unit=unit, **nan)) == "– [–, –]"
+
+
+def test_an_absent_share_is_a_dash() -> None:
+    assert percent(math.nan) == "–"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "shown"),
+    [
+        (0.1, 0.2, "fraction", "↑"),
+        (-0.2, -0.1, "fraction", "↓"),
+        (-0.1, 0.1, "fraction", "≈"),
+        (1.1, 1.2, "ratio", "↑"),
+        (0.8, 0.9, "ratio", "↓"),
+        (0.9, 1.1, "ratio", "≈"),
+    ],
+)
+def test_the_arrow_says_where_the_interval_lies(
+    low: float, high: float, unit: str, shown: str
+) -> None:
+    assert arrow(row(ci_low=low, ci_high=high, unit=unit)) == shown
+
+
+def test_settings_that_no_column_tells_become_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    swept = [{"metric.relation": "ratio"}, {"metric.relation": "normalised"}]
+    print_results([result(), result()], swept)
+    assert "metric.relation" in capsys.readouterr().out
+
+
+def test_settings_that_a_column_tells_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results([result(scoring="a"), result(scoring="b")], [{"scoring": "a"}, {"scoring": "b"}])
+    assert capsys.readouterr().out.count("scoring") == 1
+
+
+def test_unknown_training_is_a_difference_not_amplification(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_results([result()])
+    assert "not an amplification" in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,160 @@
+"""What the documents say is true: commands compose, examples run, links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bias_pipeline.door import main
+from bias_pipeline.results import Row
+from tests.corpora import REPOSITORY
+from tests.lic_folder import write_folder
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted(
+    path
+    for path in REPOSITORY.rglob("*.md")
+    if not {part for part in path.relative_to(REPOSITORY).parts if part[0] == "."}
+    and "outputs" not in path.relative_to(REPOSITORY).parts[:-1]
+)
+DOOR = "python -m bias_pipeline"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```$", text)
+
+
+def commands(text: str) -> list[str]:
+    return [line for block in blocks(text, "sh") for line in block.splitlines()]
+
+
+def links(text: str) -> list[str]:
+    outside_code = re.sub(r"(?ms)^```.*?^```$", "", text)
+    return [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", outside_code)]
+
+
+DOOR_COMMANDS = [line for line in commands(README) if line.startswith(DOOR)]
+
+
+@pytest.mark.parametrize("line", DOOR_COMMANDS)
+def test_a_command_of_the_readme_composes(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line.replace("DIR", str(write_folder(tmp_path / "data"))))[3:]
+    if words[:1] == ["analysis"]:
+        words += ["dataset.n_images=50"]
+    elif words[:1] != ["metrics"]:
+        words += ["--cfg", "job"]
+    assert main(words) == 0
+    assert capfd.readouterr().out
+
+
+def test_the_readme_shows_the_door() -> None:
+    assert len(DOOR_COMMANDS) >= 10
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(REPOSITORY)))
+def test_make_targets_exist(path: Path) -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"(?m)^([a-z]+):", makefile))
+    text = path.read_text(encoding="utf-8")
+    named = {line.split()[1] for line in commands(text) if line.startswith("make ")}
+    assert named | set(re.findall(r"`make ([a-z]+)", text)) <= targets
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(REPOSITORY)))
+def test_links_lead_to_files(path: Path) -> None:
+    local = [target for target in links(path.read_text(encoding="utf-8")) if "://" not in target]
+    assert [target for target in local if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("block", blocks(README, "python"))
+def test_a_python_example_of_the_readme_runs(block: str) -> None:
+    exec(compile(block, "README.md", "exec"), {})
+
+
+@pytest.mark.slow
+def test_the_examples_of_contributing_run(tmp_path: Path) -> None:
+    """In a copy of the package: files are written as shown, commands are run as shown."""
+    for name in ("bias_pipeline", "conf"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=ignored)
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    files = re.findall(
+        r"(?s)`((?:bias_pipeline|conf)/[a-z/]+\.(?:py|yaml))`[^`]*```\w+\n(.*?)```", text
+    )
+    assert len(files) == 7
+    for name, content in files:
+        (tmp_path / name).write_text(content)
+    sheet = [f"{i},{'mf'[i % 2]},a red {('car', 'cat')[i % 2]},a dog" for i in range(80)]
+    (tmp_path / "captions.csv").write_text("\n".join(["id,sex,mine,human", *sheet]))
+    for line in commands(text):
+        if line.startswith(DOOR):
+            command = [sys.executable, *shlex.split(line)[1:]]
+            environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+            subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+
+
+def test_the_readme_has_the_rows_of_the_study() -> None:
+    """The table of real captioners is the committed one, digit by digit."""
+    path = REPOSITORY / "experiments" / "lic_reproduction" / "rows.csv"
+    rows = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    own = rows[rows["study"] == "gender"]
+    expected = {_study_line(own[own["captioner"] == name]) for name in own["captioner"].unique()}
+    assert expected - set(README.splitlines()) == set()
+
+
+def _study_line(rows: pd.DataFrame) -> str:
+    from bias_pipeline.report.tables import arrow, interval, percent
+
+    parts = {
+        str(r["part"]): Row(**{str(k): v for k, v in r.items() if k != "study"})
+        for _, r in rows.iterrows()
+    }
+    score = parts["score"]
+    cells = [score.captioner, f"{interval(score)} {arrow(score)}", f"{score.p_value:.3f}"]
+    cells += [interval(parts["model"]), interval(parts["human"])]
+    cells += [percent(score.coverage, 0), percent(score.neutral_rate, 0)]
+    return "| " + " | ".join(cells) + " |"
+
+
+@pytest.mark.slow
+def test_the_readme_has_the_table_of_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every number within a tenth of a percentage point, which another machine may round off."""
+    monkeypatch.chdir(tmp_path)
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    (demo,) = re.findall(r"(?m)^demo:.*\n\t@.* -m bias_pipeline (.*)$", makefile)
+    assert main(shlex.split(demo)) == 0
+    shown, printed = (_numbers(text) for text in (README, capfd.readouterr().out))
+    assert shown.keys() == printed.keys()
+    for cell, values in printed.items():
+        assert shown[cell] == pytest.approx(values, abs=0.101), cell
+
+
+def _numbers(text: str) -> dict[tuple[str, str], list[float]]:
+    """(metric, captioner) to the numbers of its line."""
+    lines = re.findall(r"(?m)^ +(lic|leakage) +(\w+) +\w+ +(.*)$", text)
+    return {
+        (metric, name): [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", rest)]
+        for metric, name, rest in lines
+    }
+
+
+def test_no_document_names_a_machine() -> None:
+    home = os.path.expanduser("~")  # noqa: PTH111 - the text, not a path
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(rf"(?<![\w.]){re.escape(home)}/|(?<![\w.])/(work|tmp|home)/", text), (
+            path
+        )

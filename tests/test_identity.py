@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.identity import groups_used, run_id, slug
+from tests.corpora import make_corpus
+
+TREE = {"transforms": [{"a": 1}, {"b": 2}], "probe": {"cache": "/x"}, "split": {"order": "hashed"}}
+
+
+def corpus(caption: str = "a dog") -> Corpus:
+    return make_corpus([Record("1", caption), Record("2", "a cat")])
+
+
+def identity(tree: object = TREE, source: Corpus | None = None, **changes: object) -> str:
+    options = {"metric": "lic", "attribute": "gender", "metric_version": 1, "seeds": (0, 12)}
+    return run_id(tree, source or corpus(), **{**options, **changes})  # type: ignore[arg-type]
+
+
+def changed(**changes: object) -> dict[str, object]:
+    return {**copy.deepcopy(TREE), **changes}
+
+
+def test_equal_runs_have_equal_names() -> None:
+    assert identity() == identity()
+
+
+def test_e19_a_changed_setting_is_another_run() -> None:
+    assert identity(changed(relation="ratio")) != identity()
+
+
+def test_e19_a_new_metric_version_is_another_run() -> None:
+    assert identity(metric_version=2) != identity()
+
+
+def test_other_seeds_are_another_run() -> None:
+    assert identity(seeds=(0,)) != identity()
+
+
+def test_another_caption_is_another_run() -> None:
+    assert identity(source=corpus("a bird")) != identity()
+
+
+def test_mask_then_align_is_not_align_then_mask() -> None:
+    assert identity(changed(transforms=[{"b": 2}, {"a": 1}])) != identity()
+
+
+def test_the_place_of_the_cache_does_not_matter() -> None:
+    assert identity(changed(probe={"cache": "/elsewhere"})) == identity()
+
+
+@pytest.mark.parametrize(("order", "same"), [("hashed", True), ("file", False)])
+def test_the_order_of_the_file_counts_only_where_splits_follow_it(order: str, same: bool) -> None:
+    tree = changed(split={"order": order})
+    turned = make_corpus([Record("2", "a cat"), Record("1", "a dog")])
+    assert (identity(tree, turned) == identity(tree)) is same
+
+
+@given(st.text(max_size=80))
+def test_e9_a_name_never_leaves_its_folder(text: str) -> None:
+    assert set(slug(text)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
+
+
+def test_a_counting_metric_does_not_use_the_encoder() -> None:
+    config = {"metric": {"attribute": "${attribute}"}, "attribute": {}, "encoder": {}}
+    assert groups_used(config, "metric") == {"metric", "attribute"}

@@ -1,0 +1,70 @@
+"""The published captions give the published ranking of captioners."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline import launch
+from bias_pipeline.split import seeds_of
+from tests.corpora import REPOSITORY
+
+CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
+
+
+def published(column: str) -> dict[str, float]:
+    """RELIC Table 1, LIC with an LSTM attacker, in per cent."""
+    with (REPOSITORY / "experiments" / "published" / "relic.csv").open(newline="") as file:
+        return {
+            line["row"]: float(line["value"])
+            for line in csv.DictReader(file)
+            if (line["table"], line["part"], line["column"]) == ("1", "LIC_LSTM", column)
+        }
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """LIC_M of the real captioners, in per cent."""
+    from tests.corpora import DATA
+
+    if not (DATA / "lic").is_dir():
+        pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
+    outputs = tmp_path_factory.mktemp("real")
+    words = [
+        "dataset=lic",
+        f"dataset.root={DATA}/lic/bias_data",
+        "metric.sides=[model]",
+        "stats.resamples=2",
+        f"paths.outputs={outputs}",
+    ]
+    cell = launch.cell(words)
+    dataset, metric, attribute = (cell.build(key) for key in ("dataset", "metric", "attribute"))
+    values = {}
+    for name in CAPTIONERS:
+        corpus = dataset.load(name, attribute)
+        score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds_of(2)))
+        values[name] = 100 * score.parts["model"].estimate.value
+    return values
+
+
+@pytest.mark.real
+def test_lic_m_ranks_captioners_as_relics_lstm_does(found: dict[str, float]) -> None:
+    reference = published("lic_m")
+    pairs = np.array([(found[name], reference[name]) for name in CAPTIONERS])
+    assert np.corrcoef(pairs.T)[0, 1] >= 0.9
+
+
+@pytest.mark.real
+def test_lic_m_lies_near_relics_lstm(found: dict[str, float]) -> None:
+    reference = published("lic_m")
+    assert np.mean([abs(found[name] - reference[name]) for name in CAPTIONERS]) <= 1.5
+
+
+@pytest.mark.real
+def test_every_captioner_describes_all_images(data_root: Path) -> None:
+    cell = launch.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    assert {len(dataset.load(name, attribute).model) for name in CAPTIONERS[:2]} == {10_780}

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.text.align import ConstantAlignment, TopNAlignment
+from bias_pipeline.text.mask import MaskWords
+from tests.corpora import make_corpus
+
+
+def corpus(**options: object) -> Corpus:
+    human = ("a man on a surfboard", "a man and a dog dog dog")
+    return make_corpus([Record("1", "a man with a dog", human)], **options)
+
+
+def test_constant_replaces_words_the_captioner_never_uses() -> None:
+    aligned = ConstantAlignment()(corpus())
+    assert aligned.human.text(0) == "a man <unk> a <unk>"
+
+
+def test_the_model_side_is_left_alone() -> None:
+    assert ConstantAlignment()(corpus()).model.digest == corpus().model.digest
+
+
+def test_special_tokens_stay() -> None:
+    masked = MaskWords(["man"], "<gender>", sides=["human"])(corpus())
+    assert ConstantAlignment()(masked).human.text(0) == "a <gender> <unk> a <unk>"
+
+
+def test_masking_first_keeps_unmasked_group_words_on_both_sides() -> None:
+    assert "man" in ConstantAlignment()(corpus()).human.words(0)
+
+
+def test_the_published_replacement_is_three_tokens() -> None:
+    aligned = ConstantAlignment(replacement=["<", "unk", ">"])(corpus())
+    assert aligned.human.text(0) == "a man < unk > a < unk >"
+
+
+def test_the_published_vocabulary_is_used_on_request() -> None:
+    aligned = ConstantAlignment(vocabulary="published")(corpus(vocabulary=["a", "on"]))
+    assert aligned.human.text(0) == "a <unk> on a <unk>"
+
+
+def test_a_missing_published_vocabulary_is_refused() -> None:
+    with pytest.raises(DataError, match="came without a vocabulary"):
+        ConstantAlignment(vocabulary="published")(corpus())
+
+
+def test_top_n_keeps_as_many_words_as_the_captioner_has() -> None:
+    # The captioner knows 4 words; people's most common are a (4), dog (3), man (2), and (1).
+    assert TopNAlignment()(corpus()).human.text(1) == "a man and a dog dog dog"
+
+
+def test_top_n_breaks_ties_by_the_alphabet() -> None:
+    assert TopNAlignment()(corpus()).human.text(0) == "a man <unk> a <unk>"
+
+
+def test_an_unknown_vocabulary_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean 'published'"):
+        ConstantAlignment(vocabulary="publish")
+
+
+def test_an_unknown_side_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean 'human'"):
+        ConstantAlignment(sides=["humans"])

@@ -1,0 +1,100 @@
+"""Alignment, for any captions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.text.align import ConstantAlignment, TopNAlignment, VocabularyAlignment
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.transform import is_special
+from tests.corpora import make_corpus
+
+ALIGNMENTS = [ConstantAlignment(), TopNAlignment()]
+captions = st.lists(
+    st.sampled_from(["a", "man", "dog", "cat", "<unk>", "<gender>", ".", "x", "y", "z"]), max_size=8
+).map(" ".join)
+images = st.lists(st.tuples(captions, st.lists(captions, max_size=3)), min_size=1, max_size=6)
+
+
+def corpus(described: list[tuple[str, list[str]]]) -> Corpus:
+    return make_corpus(
+        [Record(str(i), model, tuple(human)) for i, (model, human) in enumerate(described)]
+    )
+
+
+def human_words(source: Corpus) -> set[str]:
+    return {word for i in range(len(source.human)) for word in source.human.words(i)}
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@given(described=images)
+def test_aligning_twice_is_aligning_once(
+    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
+) -> None:
+    once = align(corpus(described))
+    assert align(once).human.digest == once.human.digest
+
+
+@given(described=images)
+def test_no_word_that_the_captioner_never_uses_survives(
+    described: list[tuple[str, list[str]]],
+) -> None:
+    source = corpus(described)
+    known = {word for i in range(len(source.model)) for word in source.model.words(i)}
+    left = human_words(ConstantAlignment()(source))
+    assert all(word in known or is_special(word) for word in left)
+
+
+@given(described=images)
+def test_no_more_human_words_than_the_captioner_has_survive(
+    described: list[tuple[str, list[str]]],
+) -> None:
+    source = corpus(described)
+    known = {w for i in range(len(source.model)) for w in source.model.words(i)}
+    left = human_words(TopNAlignment()(source))
+    plain = [sum(not is_special(word) for word in words) for words in (left, known)]
+    assert plain[0] <= plain[1]
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@given(described=images)
+def test_aligning_keeps_the_number_of_words(
+    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
+) -> None:
+    source = corpus(described)
+    assert align(source).human.lengths.tolist() == source.human.lengths.tolist()
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@given(described=images)
+def test_aligning_leaves_the_model_side_alone(
+    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
+) -> None:
+    source = corpus(described)
+    assert align(source).model.digest == source.model.digest
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@given(described=images)
+def test_a_masked_word_stays_masked_where_it_was(
+    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
+) -> None:
+    masked = MaskWords(["man"], "<gender>")(corpus(described))
+    aligned = align(masked)
+    for i in range(len(masked.human)):
+        before, after = masked.human.words(i), aligned.human.words(i)
+        assert [w == "<gender>" for w in after] == [w == "<gender>" for w in before]
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+@given(described=images)
+def test_the_given_corpus_is_left_as_it_is(
+    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
+) -> None:
+    source = corpus(described)
+    before = source.human.digest
+    align(source)
+    assert source.human.digest == before

@@ -1,0 +1,116 @@
+"""Which tasks and groups captions name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline import launch
+from bias_pipeline.attribute import TaskVocabulary
+from bias_pipeline.captions import Captions
+from bias_pipeline.text.tasks import group_mentions, task_mentions
+
+WORDS = {
+    "dog": ["dog", "dogs", "puppy"],
+    "hot dog": ["hot dog", "hot dogs"],
+    "car": ["car", "cars"],
+    "train": ["train", "trains", "train car", "train cars"],
+    "dining table": ["dining table", "table"],
+}
+VOCABULARY = TaskVocabulary("toy", WORDS)
+TASKS = tuple(WORDS)
+GROUPS = {"male": frozenset({"man", "he"}), "female": frozenset({"woman", "she"})}
+
+
+def named(text: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
+    row = task_mentions(Captions.from_texts([text]), VOCABULARY, tasks).toarray()[0]
+    return {task for task, count in zip(tasks, row, strict=True) if count}
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [
+        ("a dog", {"dog"}),
+        ("two dogs", {"dog"}),
+        ("a puppy", {"dog"}),
+        ("a hot dog", {"hot dog"}),
+        ("hot dogs", {"hot dog"}),
+        ("a hot day and a dog", {"dog"}),
+        ("a dog eats a hot dog", {"dog", "hot dog"}),
+        ("a train car", {"train"}),
+        ("a car near a train", {"car", "train"}),
+        ("a dining table", {"dining table"}),
+        ("a Dog.", {"dog"}),
+        ("the dog's ball", {"dog"}),
+        ("a doghouse", set()),
+        ("hotdog", set()),
+        ("", set()),
+    ],
+)
+def test_tasks_are_named_by_their_words_the_longest_first(text: str, tasks: set[str]) -> None:
+    assert named(text) == tasks
+
+
+def test_a_phrase_never_crosses_captions() -> None:
+    found = task_mentions(Captions.from_texts(["so hot", "dog"]), VOCABULARY, TASKS).toarray()
+    assert found.tolist() == [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
+
+
+def test_a_caption_counts_a_task_once() -> None:
+    text = "a dog and a puppy and two dogs"
+    assert task_mentions(Captions.from_texts([text]), VOCABULARY, TASKS).sum() == 1
+
+
+@pytest.mark.parametrize("text", ["a hot dog", "two hot dogs"])
+def test_phrases_of_excluded_tasks_still_take_their_words(text: str) -> None:
+    assert named(text, tasks=("dog", "car")) == set()
+
+
+def test_columns_are_in_the_order_asked_for() -> None:
+    found = task_mentions(Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog"))
+    assert found.toarray().tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a dog"]])
+def test_there_may_be_no_tasks(texts: list[str]) -> None:
+    assert task_mentions(Captions.from_texts(texts), VOCABULARY, ()).shape == (len(texts), 0)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["a", "hot", "dog", "train", "car", "puppy"]), max_size=6))
+)
+@settings(deadline=None)
+def test_mentions_do_not_depend_on_the_other_captions(captions: list[list[str]]) -> None:
+    texts = [" ".join(words) for words in captions]
+    found = task_mentions(Captions.from_texts(texts), VOCABULARY, TASKS).toarray()
+    for text, row in zip(texts, found, strict=True):
+        assert {task for task, count in zip(TASKS, row, strict=True) if count} == named(text)
+
+
+def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
+    vocabulary = launch.cell(["metric=dbac"]).build("task")
+    captions = Captions.from_texts(["a man eats a hot dog", "a man walks two dogs"])
+    found = task_mentions(captions, vocabulary, ("dog", "hot dog")).toarray()
+    assert found.tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("a man", [1, 0]),
+        ("A Woman!", [0, 1]),
+        ("a man and a woman", [1, 1]),
+        ("a man and he", [1, 0]),
+        ("the man's hat", [1, 0]),
+        ("a person", [0, 0]),
+        ("", [0, 0]),
+    ],
+)
+def test_groups_are_named_by_their_words(text: str, groups: list[int]) -> None:
+    assert group_mentions(Captions.from_texts([text]), GROUPS).toarray().tolist() == [groups]
+
+
+def test_a_group_without_words_is_never_named() -> None:
+    found = group_mentions(Captions.from_texts(["a man"]), {**GROUPS, "unsure": frozenset()})
+    assert found.toarray().tolist() == [[1, 0, 0]]
