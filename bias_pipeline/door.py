@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 import io
-import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
+from bias_pipeline import stopping
 from bias_pipeline.errors import BiasPipelineError, UsageError, did_you_mean
 
-REQUEUE, INTERRUPTED, TERMINATED = 75, 130, 143
+INTERRUPTED = 130
 
 Command = Callable[[list[str]], int]
-
-
-class Stopped(BaseException):
-    """Somebody asked this process to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake never shows a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _print_whatever_the_locale()
+    stopping.listen()
     try:
-        signal.signal(signal.SIGTERM, _stop)
-        if "SLURM_JOB_ID" in os.environ:  # Slurm announces the end of a job's time with USR2
-            signal.signal(signal.SIGUSR2, _stop)
+        code = _obey(words)
+    except (stopping.Stopped, Exception):
+        if not stopping.requested():
+            raise
+        code = stopping.exit_code()
+    if not code or not stopping.requested():
+        return code
+    print("terminated; what was finished is kept", file=sys.stderr)
+    return stopping.exit_code()
+
+
+def _obey(words: list[str]) -> int:
+    try:
         command, rest = _command(words)
         return command(rest)
     except BiasPipelineError as error:
+        stopping.stop_if_requested()  # what failed then is nobody's mistake
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept", file=sys.stderr)
         return INTERRUPTED
-    except Stopped:
-        print("terminated; what was finished is kept", file=sys.stderr)
-        return REQUEUE if "SLURM_JOB_ID" in os.environ else TERMINATED
 
 
 def _print_whatever_the_locale() -> None:
@@ -45,10 +49,6 @@ def _print_whatever_the_locale() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _stop(*_: object) -> None:
-    raise Stopped
 
 
 def _command(words: list[str]) -> tuple[Command, list[str]]:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline import stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import (
     BiasPipelineError,
@@ -329,6 +330,7 @@ def job(config: DictConfig) -> None:
     """
     from hydra.core.hydra_config import HydraConfig
 
+    stopping.stop_if_requested()
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     outcome: dict[str, object] = {"overrides": list(hydra_config.overrides.task)}
@@ -342,6 +344,7 @@ def job(config: DictConfig) -> None:
         trace.write_text(traceback.format_exc())
         message = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
         outcome |= {"status": "failed", "exit_code": 1, "error": message}
+    stopping.stop_if_requested()
     replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
     _close_log()
 

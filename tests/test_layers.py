@@ -10,7 +10,7 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "captions", "progress", "paths"},
+    {"errors", "captions", "progress", "paths", "stopping"},
     {"cache"},
     {"attribute"},
     {"corpus"},

@@ -1,0 +1,58 @@
+"""A request to stop (SIGTERM, Slurm's warning): remembered, so no library can lose it.
+
+The exception that a signal raises appears wherever Python happens to be. A library may swallow it
+(in a comparison that a C function makes, in a finaliser) or turn it into an error of its own; the
+request stands all the same, and the exit code follows the request.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+REQUEUE, TERMINATED = 75, 143
+
+_requested = False
+
+
+class Stopped(BaseException):
+    """Somebody asked this process to end."""
+
+
+def listen() -> None:
+    """Heed signals from now on; earlier requests are forgotten."""
+    global _requested
+    _requested = False
+    signal.signal(signal.SIGTERM, _stop)
+    if _under_slurm():  # Slurm announces the end of a job's time with USR2
+        signal.signal(signal.SIGUSR2, _stop)
+
+
+def requested() -> bool:
+    """Whether somebody asked."""
+    return _requested
+
+
+def stop_if_requested() -> None:
+    """Between two jobs: end, if somebody asked and the exception got lost.
+
+    Raises:
+        Stopped: if somebody asked.
+    """
+    if _requested:
+        raise Stopped
+
+
+def exit_code() -> int:
+    """What a stopped process ends with: under Slurm, a request to be queued again."""
+    return REQUEUE if _under_slurm() else TERMINATED
+
+
+def _under_slurm() -> bool:
+    return "SLURM_JOB_ID" in os.environ
+
+
+def _stop(*_: object) -> None:
+    global _requested
+    _requested = True
+    raise Stopped

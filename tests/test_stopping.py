@@ -1,0 +1,76 @@
+"""A request to stop is never lost, whatever a library makes of the exception."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bias_pipeline import door, stopping
+from bias_pipeline.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def own_handlers() -> Iterator[None]:
+    """The handlers of the test run come back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    stopping._requested = False
+
+
+def swallow(_: list[str]) -> int:
+    with contextlib.suppress(BaseException):
+        signal.raise_signal(signal.SIGTERM)
+    return 0
+
+
+def swallow_and_continue(_: list[str]) -> int:
+    swallow([])
+    stopping.stop_if_requested()
+    return 0
+
+
+def disguise(_: list[str]) -> int:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException as error:
+        raise UsageError("nonsense") from error
+    return 0
+
+
+def break_down(_: list[str]) -> int:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        raise KeyError("half-built")
+
+
+@pytest.mark.parametrize("library", [swallow_and_continue, disguise, break_down])
+def test_the_exit_code_follows_the_request(
+    monkeypatch: pytest.MonkeyPatch, library: Callable[[list[str]], int]
+) -> None:
+    monkeypatch.setattr(door, "_command", lambda words: (library, words))
+    assert door.main([]) == 143
+
+
+def test_work_that_was_finished_all_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "_command", lambda words: (swallow, words))
+    assert door.main([]) == 0
+
+
+def test_under_slurm_the_job_asks_to_be_queued_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setattr(door, "_command", lambda words: (disguise, words))
+    assert door.main([]) == 75
+
+
+def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: list[str]) -> int:
+        raise UsageError("wrong")
+
+    monkeypatch.setattr(door, "_command", lambda words: (refuse, words))
+    assert door.main([]) == 2
