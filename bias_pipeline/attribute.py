@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
+
+# A word or phrase, several with commas between, or any nesting of lists and of mappings (whose
+# values count) of them. Long lists are text in YAML: Hydra copies every item of a list many times.
+Words = str | Sequence["Words"] | Mapping[str, "Words"]
+
+
+def words_of(words: Words) -> tuple[str, ...]:
+    """The words and phrases in the order in which they are written.
+
+    Example:
+        >>> words_of({"animals": "cat, hot dog", "others": ["man"]})
+        ('cat', 'hot dog', 'man')
+    """
+    return tuple(_words(words))
+
+
+def _words(words: Words) -> Iterator[str]:
+    if isinstance(words, str):
+        yield from (word for part in words.split(",") if (word := part.strip()))
+    else:
+        for part in words.values() if isinstance(words, Mapping) else words:
+            yield from _words(part)
 
 
 @dataclass(frozen=True)
@@ -46,12 +68,16 @@ class WordList:
     """A published word list, kept beside our own.
 
     Attributes:
-        words: the words that are masked.
+        words: the words that are masked, as text with commas or a list.
         token: what replaces each of them.
     """
 
-    words: Sequence[str]
+    words: str | Sequence[str]
     token: str
+
+    def __post_init__(self) -> None:
+        """Split what was given as text."""
+        object.__setattr__(self, "words", words_of(self.words))
 
 
 @dataclass(frozen=True)
@@ -61,7 +87,8 @@ class Attribute:
     Attributes:
         name: the attribute's name, as in ``attribute=``.
         groups: K >= 2 group names; a group's position is its class index.
-        words: group name to the words that reveal it. Lower case, no word in two groups.
+        words: group name to the words that reveal it, as text with commas or a list. Lower case,
+            no word in two groups.
         labels: data set name to how that data set writes the groups.
         also_masked: words that reveal the attribute without telling which group.
         presets: published word lists by name.
@@ -72,17 +99,19 @@ class Attribute:
     groups: Sequence[str]
     words: Mapping[str, Sequence[str]]
     labels: Mapping[str, LabelMap]
-    also_masked: Sequence[str] = ()
+    also_masked: str | Sequence[str] = ()
     presets: Mapping[str, WordList] = field(default_factory=dict)
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Check that the words belong to the groups.
+        """Split words that were given as text; check that they belong to the groups.
 
         Raises:
             UsageError: on fewer than two groups, words of an unknown group, or a word that
                 stands in two groups.
         """
+        object.__setattr__(self, "words", {g: words_of(own) for g, own in self.words.items()})
+        object.__setattr__(self, "also_masked", words_of(self.also_masked))
         if len(set(self.groups)) < 2:
             raise UsageError(f"attribute {self.name!r}: at least two distinct groups are needed")
         owner: dict[str, str] = {}
@@ -128,14 +157,19 @@ class TaskVocabulary:
 
     Attributes:
         name: the vocabulary's name.
-        tasks: task name to the words and phrases that name it (synonyms and plurals, lower case;
-            a phrase is words with one blank between). The task's own name is always one of them.
+        tasks: task name to the words and phrases that name it, as text with commas or a list
+            (synonyms and plurals, lower case; a phrase is words with one blank between). The
+            task's own name is always one of them.
         source: where the list comes from.
     """
 
     name: str
     tasks: Mapping[str, Sequence[str]]
     source: str = ""
+
+    def __post_init__(self) -> None:
+        """Split what was given as text."""
+        object.__setattr__(self, "tasks", {t: words_of(own) for t, own in self.tasks.items()})
 
     @property
     def all_words(self) -> tuple[str, ...]:

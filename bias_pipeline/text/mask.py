@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
+from bias_pipeline.attribute import Words, words_of
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.text.transform import TextTransform, is_special
-
-# A word or phrase, or any nesting of lists and of mappings (whose values count) of them.
-Words = str | Sequence["Words"] | Mapping[str, "Words"]
 
 
 class MaskWords(TextTransform):
@@ -19,8 +17,8 @@ class MaskWords(TextTransform):
     not "man" (a quirk of the published LIC protocol).
 
     Args:
-        words: what is masked: lists, and mappings of groups to lists, nested as you like; a phrase
-            is written with single blanks ("hot dog").
+        words: what is masked: lists, text with commas, and mappings of groups to them, nested as
+            you like; a phrase is written with single blanks ("hot dog").
         token: what stands in its place.
         sides: which captions are masked.
 
@@ -38,7 +36,7 @@ class MaskWords(TextTransform):
         sides: Sequence[str] = SIDES,
     ) -> None:
         super().__init__(sides)
-        self.words = frozenset(_flat(words))
+        self.words = frozenset(words_of(words))
         self.token = token
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
@@ -68,7 +66,7 @@ class KeepWords(TextTransform):
 
     def __init__(self, words: Words, sides: Sequence[str] = SIDES) -> None:
         super().__init__(sides)
-        self.words = frozenset(_flat(words))
+        self.words = frozenset(words_of(words))
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The captions of one side, reduced to the listed words."""
@@ -79,12 +77,3 @@ class KeepWords(TextTransform):
         return captions.join(sorted(self.words)).rewrite(
             lambda word: (word,) if word in self.words or is_special(word) else ()
         )
-
-
-def _flat(words: Words) -> Iterator[str]:
-    """The words of nested lists and of mappings' values."""
-    if isinstance(words, str):
-        yield words
-    else:
-        for part in words.values() if isinstance(words, Mapping) else words:
-            yield from _flat(part)
