@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 
-from bias_pipeline import stopping
+from bias_pipeline import __version__, stopping
 from bias_pipeline.errors import BiasPipelineError, UsageError, did_you_mean
 
 INTERRUPTED = 130
@@ -57,6 +57,8 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
     first = words[0] if words else ""
     if first in ("-h", "--help"):
         return _help, words[1:]
+    if first == "--version":
+        return _version, words[1:]
     if not first or first[0] in "-+~" or "=" in first:
         return _run, words
     if first not in commands:
@@ -69,6 +71,12 @@ def _help(rest: list[str]) -> int:
 
     del rest
     print(help_text())
+    return 0
+
+
+def _version(rest: list[str]) -> int:
+    del rest
+    print(f"bias_pipeline {__version__}")
     return 0
 
 

@@ -62,7 +62,7 @@ def run(words: Sequence[str]) -> int:
     config = _compose(_first_choices(overrides), options)
     flags = [word for word in words if word not in (*options.overrides, "-m", "--multirun")]
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
-        _hydra([*flags, *(overrides if options.multirun else _first_choices(overrides))])
+        _hydra([*flags, *_first_choices(overrides)])
         return 0
     _check_captioners(overrides, config)
     folder = _job_folder(config, multirun)
@@ -253,16 +253,19 @@ def _cell(config: DictConfig) -> Cell:
     try:
         tree = _plain(task, resolve=True)
     except OmegaConfBaseException as error:
-        raise UsageError(
-            f"{str(error).splitlines()[0]}; the chosen attribute, masking and encoder may not fit "
-            "together"
-        ) from error
+        raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     for key, place in tree["paths"].items():
         if not isinstance(place, str) or not place:
             raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
     check_targets(tree)
     check_arguments(tree)
     return Cell(tree, frozenset(groups_used(_plain(task, resolve=False), "metric")), choices)
+
+
+def _misfit(message: str) -> str:
+    if "'task." in message or "'task'" in message:
+        return "this masking needs a list of tasks: add +task=coco_objects"
+    return "the chosen attribute, masking and encoder may not fit together"
 
 
 def _plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
@@ -442,8 +445,10 @@ def _conclude(folder: Path, outputs: Path, multirun: bool, seconds: float) -> in
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
         print(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
-    plural = "" if len(outcomes) == 1 else "s"
-    print(f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}", file=sys.stderr)
+    if finished:
+        plural = "" if len(outcomes) == 1 else "s"
+        told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
+        print(told, file=sys.stderr)
     return _exit_code([o for o in outcomes if o["status"] == "failed"], len(outcomes), multirun)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import socket
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus import Corpus
-from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.progress import bar
 from bias_pipeline.results import Result, Row
 
@@ -59,6 +60,7 @@ def run_cell(
     ]
     manifest = {
         **_manifest(corpus, score),
+        "metric": _reading(metric.info, score),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 3),
         **(facts or {}),
@@ -76,6 +78,7 @@ def _row(
     origin: Origin,
 ) -> Row:
     estimate = part.estimate
+    low, high = _bounds(name, part, metric.info)
     return Row(
         run_id=run_id,
         metric=metric.info.name,
@@ -88,8 +91,8 @@ def _row(
         value=estimate.value,
         unit=part.unit,
         seed_std=estimate.seed_std,
-        ci_low=estimate.ci_low,
-        ci_high=estimate.ci_high,
+        ci_low=max(estimate.ci_low, low),  # in this order NaN stays NaN
+        ci_high=min(estimate.ci_high, high),
         p_value=estimate.p_value,
         n_images=part.n_images,
         n_seeds=estimate.n_seeds,
@@ -97,6 +100,23 @@ def _row(
         neutral_rate=part.neutral_rate,
         seeds=tuple(seeds),
     )
+
+
+def _bounds(name: str, part: Part, info: MetricInfo) -> tuple[float, float]:
+    """What no interval of a part leaves: a symmetric one would, near the end of the range."""
+    if part.range is not None:
+        return part.range
+    return info.range if name in HEADLINES else (-math.inf, math.inf)
+
+
+def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
+    """How the headlines are read."""
+    neutral = {
+        name: info.neutral if part.neutral is None else part.neutral
+        for name, part in score.parts.items()
+        if name in HEADLINES
+    }
+    return {"title": info.title, "direction": info.direction, "neutral": neutral}
 
 
 def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:

@@ -113,6 +113,7 @@ class SplitRule:
 
         Raises:
             DataError: if a group has fewer than ten images.
+            UsageError: if the shares leave a group without test or training images.
         """
         grouping = corpus.groupings[attribute]
         rows = [np.flatnonzero(grouping.codes == k) for k in range(len(grouping.names))]
@@ -123,7 +124,19 @@ class SplitRule:
                 f"or more with at least {SMALLEST_GROUP} images each; found "
                 + ", ".join(f"{name} {size}" for name, size in sizes.items())
             )
+        self._check_sizes(sizes)
         return [_DRAWS[self.order](self, corpus, rows, seed) for seed in seeds]
+
+    def _check_sizes(self, sizes: Mapping[str, int]) -> None:
+        for name, size in sizes.items():
+            tested = round(self.test_share * size)
+            held = round(self.validation_share * size)
+            if tested < 1 or size - tested - held < 1:
+                raise UsageError(
+                    f"split: test_share={self.test_share} and validation_share="
+                    f"{self.validation_share} make {tested} of the {size} images of group {name} "
+                    f"test images and leave {size - tested - held} to train on; each needs one"
+                )
 
 
 def _draw_hashed(rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:

@@ -46,6 +46,12 @@ def test_natural_balance_tests_the_same_share_of_each_group() -> None:
     assert np.bincount(source.groupings["gender"].codes[split.test]).tolist() == [24, 12]
 
 
+@pytest.mark.parametrize("share", [0.0001, 0.9999])
+def test_a_share_that_rounds_to_no_image_is_refused(share: float) -> None:
+    with pytest.raises(UsageError, match=r"images of group (male|female)"):
+        SplitRule(test_share=share).draw(corpus(), "gender", [0])
+
+
 def test_validation_images_are_kept_apart() -> None:
     rule = SplitRule(test_share=0.2, validation_share=0.1)
     (split,) = rule.draw(corpus(), "gender", [0])

@@ -5,8 +5,9 @@ Nothing but the score of a guess differs between them, so it is their only param
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +145,7 @@ class CaptionAttack(Metric):
             if images.any():
                 table = ScoreTable.of(attack.on(side, images), self.scoring)
                 estimate = self.stats.estimate([table], {side: lambda own: own})[side]
-                parts[side] = self._part(estimate, corpus, side, images, self.scoring.unit)
+                parts[side] = self._scored(self._part(estimate, corpus, side, images))
         return parts
 
     def _paired_parts(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> dict[str, Part]:
@@ -154,19 +155,24 @@ class CaptionAttack(Metric):
         estimates["score"] = self._tested(estimates["score"], pair)
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[f"ece:{side}"] = _calibration(predictions)
-        own = self.scoring.unit
-        units = {f"{side}:paired": own for side in SIDES}
-        units["score"] = own if self.relation is RELATIONS["difference"] else self.relation.unit
-        return {
-            name: self._part(
-                estimate,
-                corpus,
-                "human" if "human" in name else "model",
-                both,
-                units.get(name, "fraction"),
-            )
+        parts = {
+            name: self._part(estimate, corpus, "human" if "human" in name else "model", both)
             for name, estimate in estimates.items()
         }
+        sides = {name: self._scored(parts[name]) for name in parts if name.endswith(":paired")}
+        return {**parts, **sides, "score": self._compared(parts["score"])}
+
+    def _scored(self, part: Part) -> Part:
+        """A side: what the scoring function gives."""
+        unit = self.scoring.unit
+        return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
+
+    def _compared(self, part: Part) -> Part:
+        """The headline: a difference of fractions is one, in the metric's own range."""
+        difference = self.relation is RELATIONS["difference"]
+        unit = self.scoring.unit if difference else self.relation.unit
+        unbounded = None if unit == "fraction" else (-math.inf, math.inf)
+        return replace(part, unit=unit, range=unbounded, neutral=self.relation.neutral)
 
     def _combinations(self) -> dict[str, Combination]:
         """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""
@@ -215,12 +221,12 @@ class CaptionAttack(Metric):
             return [f"{lacking} images with a model caption have no human captions: not scored"]
         return []
 
-    def _part(self, estimate: Estimate, corpus: Corpus, side: str, images: Mask, unit: str) -> Part:
+    def _part(self, estimate: Estimate, corpus: Corpus, side: str, images: Mask) -> Part:
         captions = corpus.side(side)
         grouping = corpus.groupings[self.attribute.name]
         return Part(
             estimate=estimate,
-            unit=unit,
+            unit="fraction",
             n_images=int(images.sum()),
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),
             neutral_rate=neutral_rate(captions.take(images[captions.images]), self.attribute),

@@ -13,6 +13,9 @@ from bias_pipeline.corpus import Corpus
 from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Estimate
 
+# The numbers that a metric is known by; every other part stands beside them.
+HEADLINES = ("score", "a_to_t", "t_to_a")
+
 
 @dataclass(frozen=True)
 class MetricInfo:
@@ -68,6 +71,9 @@ class Part:
         n_images: images it rests on.
         coverage: ``n_images`` as a share of all images that belong to a group.
         neutral_rate: share of its captions that name no group.
+        range: lowest and highest possible value, which its interval does not leave; None: for a
+            headline the metric's own, else no bounds.
+        neutral: the value that means no bias; None: the metric's own.
     """
 
     estimate: Estimate
@@ -75,6 +81,8 @@ class Part:
     n_images: int
     coverage: float
     neutral_rate: float
+    range: tuple[float, float] | None = None
+    neutral: float | None = None
 
 
 @dataclass(frozen=True)

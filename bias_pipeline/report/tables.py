@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results import Result, Row, rows_csv
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ CHOICES = (
     "alignment",
     "scoring",
 )
-HEADLINES = ("score", "a_to_t", "t_to_a")
+_NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 PLAIN_WIDTH = 200
 
@@ -110,9 +111,13 @@ def interval(row: Row) -> str:
     return f"{written(row.value)} [{written(row.ci_low)}, {written(row.ci_high)}]"
 
 
-def arrow(row: Row) -> str:
-    """Where a headline points: up if its interval lies above neutral, down if below, else level."""
-    neutral = 1.0 if row.unit == "ratio" else 0.0
+def arrow(row: Row, neutral: float = 0.0) -> str:
+    """Where a headline points: up if its interval lies above neutral, down if below, else level.
+
+    Without an interval it points nowhere.
+    """
+    if math.isnan(row.ci_low) or math.isnan(row.ci_high):
+        return ""
     if row.ci_low > neutral:
         return "↑"
     return "↓" if row.ci_high < neutral else "≈"
@@ -143,13 +148,10 @@ def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     present = {row.part for result in results for row in result.rows}
     headlines = [part for part in HEADLINES if part in present]
     sides = [part for part in SIDES if part in present]
-    header = [*varying, *(_heading(part) for part in headlines), "p", *sides]
+    better = "" if any("lower" not in _direction(result) for result in results) else " ↓"
+    header = [*varying, *(f"{_NAMES.get(part, part)}{better}" for part in headlines), "p", *sides]
     header += ["coverage", "neutral", "images"]
     return header, [_line(result, varying, headlines, sides) for result in results]
-
-
-def _heading(part: str) -> str:
-    return {"score": "score ↓", "a_to_t": "A→T ↓", "t_to_a": "T→A ↓"}[part]
 
 
 def _line(
@@ -159,7 +161,7 @@ def _line(
     first = next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
     mark = "" if _amplifies(result) else " †"
     names = [str(getattr(first, name)) + (mark if name == varying[-1] else "") for name in varying]
-    scores = [f"{interval(rows[p])} {arrow(rows[p])}" if p in rows else "–" for p in headlines]
+    scores = [_headline(rows[p], result) if p in rows else "–" for p in headlines]
     attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
     return [
         *names,
@@ -170,6 +172,21 @@ def _line(
         percent(first.neutral_rate, 0),
         str(first.n_images),
     ]
+
+
+def _headline(row: Row, result: Result) -> str:
+    reading = _reading(result).get("neutral", {})
+    neutral = reading.get(row.part, 0.0) if isinstance(reading, Mapping) else 0.0
+    return f"{interval(row)} {arrow(row, float(neutral))}".rstrip()
+
+
+def _reading(result: Result) -> Mapping[str, object]:
+    found = result.manifest.get("metric", {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _direction(result: Result) -> str:
+    return str(_reading(result).get("direction", ""))
 
 
 def _varying(results: Sequence[Result]) -> list[str]:
@@ -207,7 +224,15 @@ def _notes(results: Sequence[Result]) -> list[str]:
             "† not known to be trained on captions of this data set: read a bias difference, "
             "not an amplification"
         )
-    return [*notes, "↑ above neutral, ↓ below, ≈ the interval holds it; lower is fairer"]
+    return [*notes, "↑ above neutral, ↓ below, ≈ the interval holds it", *_directions(results)]
+
+
+def _directions(results: Sequence[Result]) -> list[str]:
+    """How each metric is read; those that are read alike together."""
+    metrics: dict[str, list[str]] = {}
+    for result in results:
+        metrics.setdefault(_direction(result), []).append(result.rows[0].metric)
+    return [f"{', '.join(dict.fromkeys(who))}: {text}" for text, who in metrics.items() if text]
 
 
 def _amplifies(result: Result) -> bool:

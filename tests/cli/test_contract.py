@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline import __version__
 from bias_pipeline.door import main
 from bias_pipeline.metrics.lic import LIC
 from tests.cli.commands import SMALL, SWEEP, Run, part, results, rows, start, wait_for
@@ -20,6 +21,21 @@ COLUMNS = (
     "scoring,value,unit,seed_std,ci_low,ci_high,p_value,n_images,n_seeds,coverage,neutral_rate,"
     "seeds"
 )
+
+
+# Words given as text, no further masked words, a data set's own column.
+OWN_ATTRIBUTE = """
+_target_: bias_pipeline.attribute.Attribute
+name: own
+groups: [male, female]
+words: {male: "man, men", female: "woman, women"}
+labels:
+  scenes:
+    _target_: bias_pipeline.attribute.LabelMap
+    field: bb_gender
+    groups: {Male: male, Female: female}
+    strata: [Unsure]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -221,8 +237,9 @@ def test_what_a_sweep_varies_is_a_column(run: Run) -> None:
     assert "metric.relation" in text
 
 
-def test_cfg_prints_the_first_job_of_a_sweep(run: Run) -> None:
-    code, text = run("captioner=all", "--cfg", "job")
+@pytest.mark.parametrize("flags", [(), ("-m",)])
+def test_cfg_prints_the_first_job_of_a_sweep(run: Run, flags: tuple[str, ...]) -> None:
+    code, text = run(*flags, "captioner=all", "--cfg", "job")
     assert (code, "captioner: amplifier" in text) == (0, True), text
 
 
@@ -246,6 +263,31 @@ def test_a_bug_is_reported_with_its_traceback_in_a_file(
         True,
         True,
     )
+
+
+def test_the_version_is_our_own(run: Run) -> None:
+    assert run("--version") == (0, f"bias_pipeline {__version__}\n")
+
+
+def test_nothing_is_said_of_results_where_there_are_none(run: Run) -> None:
+    assert "results in" not in run(*SMALL, "split.test_share=0.0001")[1]
+
+
+def test_an_attribute_needs_no_further_masked_words(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine" / "attribute").mkdir(parents=True)
+    (tmp_path / "mine" / "attribute" / "own.yaml").write_text(OWN_ATTRIBUTE)
+    code, text = run(*SMALL, "--config-dir=mine", "attribute=own")
+    assert code == 0, text
+
+
+def test_masking_tasks_says_that_it_needs_them(run: Run) -> None:
+    code, text = run(*SMALL, "masking=tasks_only")
+    assert (code, "+task=coco_objects" in text) == (2, True), text
+
+
+def test_masking_tasks_works_once_they_are_there(run: Run) -> None:
+    code, text = run(*SMALL, "masking=rest_only", "+task=coco_objects")
+    assert code == 0, text
 
 
 # --- launchers and signals

@@ -20,6 +20,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.scenes import (
     CAPTIONERS,
     Dials,
@@ -32,6 +33,7 @@ from bias_pipeline.datasets.scenes import (
 )
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.datasets.scenes.english import plural
 from bias_pipeline.datasets.scenes.lexicon import NEUTRAL_ADULTS, NEUTRAL_CHILDREN, REVEALING
 from bias_pipeline.datasets.scenes.slots import GROUPS, world_tables
@@ -596,3 +598,18 @@ def test_a_folder_that_cannot_be_written_is_named(small: World, tmp_path: Path) 
     with pytest.raises(ResourceError, match="scenes"):
         write(small, tmp_path / "file" / "scenes", CAPTIONERS)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+GENDER = Attribute(
+    "gender",
+    ("male", "female"),
+    {},
+    {"scenes": LabelMap("bb_gender", {"Male": "male", "Female": "female"}, ("Unsure",))},
+)
+
+
+def test_a_dial_turned_leaves_the_files_of_the_other_setting(tmp_path: Path) -> None:
+    for a_to_t in (0.1, 0.9):
+        ScenesDataset(str(tmp_path), 40, 0, {"mine": {"a_to_t": a_to_t}}).load("mine", GENDER)
+    files = [path.read_text() for path in tmp_path.glob("*/captioners/mine.json")]
+    assert len(set(files)) == 2

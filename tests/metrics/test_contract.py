@@ -24,9 +24,9 @@ import yaml
 from bias_pipeline import launch, metrics
 from bias_pipeline.attribute import LabelMap
 from bias_pipeline.corpus import Corpus, Record
-from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.paths import choices_of, conf_dir
-from bias_pipeline.report.tables import HEADLINES, interval, markdown, print_results
+from bias_pipeline.report.tables import interval, markdown, print_results
 from bias_pipeline.results import Result, ResultStore, rows_csv
 from bias_pipeline.run import run_cell
 
@@ -248,6 +248,20 @@ def without_values(found: Result) -> Result:
         ("value", "seed_std", "ci_low", "ci_high", "p_value", "coverage", "neutral_rate"), math.nan
     )
     return replace(found, rows=[replace(row, **nan) for row in found.rows])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interval_of_a_headline_stays_in_the_range(name: str) -> None:
+    low, high = info(name).range
+    rows = [row for row in result(name).rows if row.part in HEADLINES]
+    assert all(not row.ci_low < low and not row.ci_high > high for row in rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_says_how_it_is_read(name: str) -> None:
+    reading = result(name).manifest["metric"]
+    assert isinstance(reading, dict)
+    assert reading["direction"] == info(name).direction
 
 
 @pytest.mark.parametrize("name", NAMES)

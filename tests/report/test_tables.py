@@ -157,20 +157,50 @@ def test_an_absent_share_is_a_dash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "unit", "shown"),
+    ("low", "high", "neutral", "shown"),
     [
-        (0.1, 0.2, "fraction", "↑"),
-        (-0.2, -0.1, "fraction", "↓"),
-        (-0.1, 0.1, "fraction", "≈"),
-        (1.1, 1.2, "ratio", "↑"),
-        (0.8, 0.9, "ratio", "↓"),
-        (0.9, 1.1, "ratio", "≈"),
+        (0.1, 0.2, 0.0, "↑"),
+        (-0.2, -0.1, 0.0, "↓"),
+        (-0.1, 0.1, 0.0, "≈"),
+        (1.1, 1.2, 1.0, "↑"),
+        (0.8, 0.9, 1.0, "↓"),
+        (0.9, 1.1, 1.0, "≈"),
+        (math.nan, math.nan, 0.0, ""),
     ],
 )
 def test_the_arrow_says_where_the_interval_lies(
-    low: float, high: float, unit: str, shown: str
+    low: float, high: float, neutral: float, shown: str
 ) -> None:
-    assert arrow(row(ci_low=low, ci_high=high, unit=unit)) == shown
+    assert arrow(row(ci_low=low, ci_high=high), neutral) == shown
+
+
+def read_as(direction: str, metric: str = "lic", neutral: float = 0.0) -> Result:
+    reading = {"direction": direction, "neutral": {"score": neutral}}
+    return Result("x", [row(metric=metric)], {"notes": [], "metric": reading})
+
+
+def test_metrics_that_are_read_alike_are_explained_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_results([read_as("lower is fairer"), read_as("lower is fairer", "leakage")])
+    assert "lic, leakage: lower is fairer\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("direction", "heading"), [("lower is fairer", "score ↓"), ("nearer to 1 is fairer", "score ")]
+)
+def test_the_heading_points_down_only_where_lower_is_fairer(
+    capsys: pytest.CaptureFixture[str], direction: str, heading: str
+) -> None:
+    print_results([read_as(direction)])
+    assert heading in capsys.readouterr().out
+
+
+def test_the_arrow_of_a_headline_knows_its_neutral_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_results([read_as("", neutral=1.0)])
+    assert "50.0 [50.0, 50.0] ↓" in capsys.readouterr().out
 
 
 def test_settings_that_no_column_tells_become_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -66,7 +67,9 @@ class ScenesDataset(Dataset):
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         world = _world(self.n_images, self.seed)
-        folder = self.root / f"{self.n_images}-{self.seed}"
+        # Files of other dials stay theirs.
+        dials = hashlib.sha256(repr(self.dials).encode()).hexdigest()[:8]
+        folder = self.root / f"{self.n_images}-{self.seed}-{dials}"
         if not (folder / "captioners" / f"{captioner}.json").is_file():
             write(world, folder, self.dials)
         return Corpus.build(
