@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bias_pipeline.attribute import LabelMap
 from bias_pipeline.captions import Captions
 from bias_pipeline.errors import DataError
+from bias_pipeline.hashing import UIntArray, keys_of
 
 SIDES = ("model", "human")
 
@@ -174,6 +175,11 @@ class Corpus(Sequence[Record]):
         return replace(
             self, model=sides.get("model", self.model), human=sides.get("human", self.human)
         )
+
+    @cached_property
+    def keys(self) -> UIntArray:
+        """(N,) a hash of each id: what is drawn for an image does not depend on the others."""
+        return keys_of(self.ids)
 
     @cached_property
     def digest(self) -> str:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from bias_pipeline import __version__, stopping
 from bias_pipeline.errors import BiasPipelineError, UsageError, did_you_mean
 
-INTERRUPTED = 130
-
 Command = Callable[[list[str]], int]
 
 
@@ -21,13 +19,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stopping.listen()
     try:
         code = _obey(words)
-    except (stopping.Stopped, Exception):
-        if not stopping.requested():
+        stopped = code != 0 and stopping.requested()
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) and not stopping.requested():
             raise
-        code = stopping.exit_code()
-    if not code or not stopping.requested():
+        stopped = True
+    if not stopped:
         return code
-    print("terminated; what was finished is kept", file=sys.stderr)
+    print("stopped; what was finished is kept", file=sys.stderr)
     return stopping.exit_code()
 
 
@@ -39,9 +38,6 @@ def _obey(words: list[str]) -> int:
         stopping.stop_if_requested()  # what failed then is nobody's mistake
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted; what was finished is kept", file=sys.stderr)
-        return INTERRUPTED
 
 
 def _print_whatever_the_locale() -> None:
@@ -53,7 +49,12 @@ def _print_whatever_the_locale() -> None:
 
 def _command(words: list[str]) -> tuple[Command, list[str]]:
     """The command that the first word names; without one, ``run``."""
-    commands: dict[str, Command] = {"run": _run, "metrics": _metrics, "analysis": _analysis}
+    commands: dict[str, Command] = {
+        "run": _run,
+        "compare": _compare,
+        "metrics": _metrics,
+        "analysis": _analysis,
+    }
     first = words[0] if words else ""
     if first in ("-h", "--help"):
         return _help, words[1:]
@@ -85,7 +86,13 @@ def _run(words: list[str]) -> int:
 
     if words[:1] in (["-h"], ["--help"]):
         return _help(words)
-    return launch.run(words)
+    return launch.run(words).exit_code
+
+
+def _compare(words: list[str]) -> int:
+    from bias_pipeline import contest
+
+    return contest.run(words)
 
 
 def _metrics(words: list[str]) -> int:

@@ -45,11 +45,23 @@ INVOCATION = "BIAS_PIPELINE_INVOCATION"
 OUTCOME = "outcome.json"
 
 
-def run(words: Sequence[str]) -> int:
-    """Check everything, run the job or the sweep, print its table.
+@dataclass(frozen=True)
+class Finished:
+    """What a job or sweep came to.
 
-    Returns:
-        The exit code.
+    Attributes:
+        outputs: the folder of results.
+        results: of the cells that are there, in the order of the sweep.
+        exit_code: of the whole.
+    """
+
+    outputs: Path
+    results: Sequence[Result] = ()
+    exit_code: int = 0
+
+
+def run(words: Sequence[str]) -> Finished:
+    """Check everything, run the job or the sweep, print its table.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
@@ -63,7 +75,7 @@ def run(words: Sequence[str]) -> int:
     flags = [word for word in words if word not in (*options.overrides, "-m", "--multirun")]
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
         _hydra([*flags, *_first_choices(overrides)])
-        return 0
+        return Finished(Path(config.paths.outputs))
     _check_captioners(overrides, config)
     folder = _job_folder(config, multirun)
     _make(folder)
@@ -425,8 +437,8 @@ def _seeds(value: object) -> tuple[int, ...]:
     return seeds_of(value)
 
 
-def _conclude(folder: Path, outputs: Path, multirun: bool, seconds: float) -> int:
-    """Print what came out and return the exit code."""
+def _conclude(folder: Path, outputs: Path, multirun: bool, seconds: float) -> Finished:
+    """Print what came out."""
     from bias_pipeline.report.tables import print_results, write_table
 
     outcomes = _outcomes(folder, multirun)
@@ -438,18 +450,19 @@ def _conclude(folder: Path, outputs: Path, multirun: bool, seconds: float) -> in
         for outcome in outcomes
         if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
     ]
-    if finished:
-        results = [result for result, _ in finished]
+    results = [result for result, _ in finished]
+    if results:
         print_results(results, [swept for _, swept in finished])
         write_table(outputs, results)
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
         print(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
-    if finished:
+    if results:
         plural = "" if len(outcomes) == 1 else "s"
         told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
         print(told, file=sys.stderr)
-    return _exit_code([o for o in outcomes if o["status"] == "failed"], len(outcomes), multirun)
+    code = _exit_code([o for o in outcomes if o["status"] == "failed"], len(outcomes), multirun)
+    return Finished(outputs, results, code)
 
 
 def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:

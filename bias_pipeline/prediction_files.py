@@ -1,4 +1,4 @@
-"""Attackers' answers as Parquet files, one line a guess."""
+"""Parquet files of a run: attackers' answers, one line a guess, and draws of the headlines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.attackers.data import IntArray, Predictions
+from bias_pipeline.stats.bootstrap import Draws
 
 EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
+DRAWS = "draws.parquet"
 
 
 def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
@@ -58,6 +60,35 @@ def read_predictions(path: Path, ids: Sequence[str]) -> list[Predictions]:
         Predictions(side, tuple(blocks), *_columns(blocks.values()), groups)
         for side, blocks in found.items()
     ]
+
+
+def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
+    """Write a column a headline and seed, ``score:0``; the first line is the estimate itself.
+
+    Args:
+        path: the file.
+        draws: part to its draws, all of one number of resamplings.
+    """
+    columns = {
+        f"{part}:{k}": np.concatenate([own.per_seed[k : k + 1], own.resampled[:, k]])
+        for part, own in draws.items()
+        for k in range(len(own.per_seed))
+    }
+    _write(path, columns)
+
+
+def read_draws(path: Path) -> dict[str, Draws]:
+    """Read them back."""
+    import pandas as pd
+
+    table = pd.read_parquet(path)
+    parts = dict.fromkeys(str(name).rpartition(":")[0] for name in table.columns)
+    found = {}
+    for part in parts:
+        own = [name for name in table.columns if str(name).rpartition(":")[0] == part]
+        values = table[own].to_numpy(np.float64)
+        found[part] = Draws(values[0], values[1:])
+    return found
 
 
 def _columns(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:

@@ -25,7 +25,14 @@ import numpy as np
 
 from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.prediction_files import read_predictions, write_predictions
+from bias_pipeline.prediction_files import (
+    DRAWS,
+    read_draws,
+    read_predictions,
+    write_draws,
+    write_predictions,
+)
+from bias_pipeline.stats.bootstrap import Draws
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +80,17 @@ COLUMNS = tuple(column.name for column in fields(Row))
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of one cell, the answers behind them and how they came about."""
+    """The rows of one cell, the answers behind them and how they came about.
+
+    Attributes:
+        run_id: its name.
+        rows: its numbers.
+        manifest: how they came about, as plain data.
+        predictions: the attackers' answers.
+        ids: image ids that the answers' rows refer to.
+        tables: further tables by name.
+        draws: part to its values under every resampling, for comparisons.
+    """
 
     run_id: str
     rows: Sequence[Row]
@@ -81,6 +98,7 @@ class Result:
     predictions: Sequence[Predictions] = ()
     ids: Sequence[str] = ()
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    draws: Mapping[str, Draws] = field(default_factory=dict)
 
 
 class ResultStore:
@@ -130,6 +148,17 @@ class ResultStore:
             raise ResourceError(f"{path} is absent; run the cell first")
         return read_predictions(path, ids)
 
+    def draws(self, run_id: str) -> dict[str, Draws]:
+        """The headlines of a finished run under every resampling, part to draws.
+
+        Raises:
+            ResourceError: if the run has none.
+        """
+        path = self.root / run_id / DRAWS
+        if not path.is_file():
+            raise ResourceError(f"{path} is absent; delete the folder and run the cell again")
+        return read_draws(path)
+
     def save(self, result: Result) -> None:
         """Write a result; one that is there already stays.
 
@@ -142,6 +171,8 @@ class ResultStore:
             _write(temporary / "result.json", _json(result))
             _write(temporary / "rows.csv", rows_csv(result.rows).encode("utf-8", "replace"))
             write_predictions(temporary, result.predictions, result.ids)
+            if result.draws:
+                write_draws(temporary / DRAWS, result.draws)
             for name, lines in result.tables.items():
                 _write(temporary / f"{name}.csv", _table_csv(lines).encode("utf-8", "replace"))
             _rename_folder(temporary, self.root / result.run_id)

@@ -65,7 +65,12 @@ def run_cell(
         "seconds": round(time.time() - started, 3),
         **(facts or {}),
     }
-    return Result(run_id, rows, manifest, score.predictions, corpus.ids, score.tables)
+    draws = {
+        name: own
+        for name, part in score.parts.items()
+        if name in HEADLINES and (own := part.estimate.draws)
+    }
+    return Result(run_id, rows, manifest, score.predictions, corpus.ids, score.tables, draws)
 
 
 def _row(

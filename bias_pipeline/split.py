@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.hashing import mix
 
 IntArray = npt.NDArray[np.int64]
 
@@ -140,7 +141,7 @@ class SplitRule:
 
 
 def _draw_hashed(rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
-    keys = _mix(_id_hashes(corpus.ids) ^ _mix(np.array([seed], np.uint64)))
+    keys = mix(corpus.keys ^ mix(np.array([seed], np.uint64)))
     parts: dict[str, list[IntArray]] = {"train": [], "test": [], "validation": []}
     for group in groups:
         order = group[np.argsort(keys[group], kind="stable")]
@@ -218,16 +219,3 @@ def _rank_within(labels: IntArray) -> IntArray:
     rank = np.empty(len(labels), np.int64)
     rank[order] = np.arange(len(labels)) - first
     return rank
-
-
-def _id_hashes(ids: Sequence[str]) -> npt.NDArray[np.uint64]:
-    digests = (hashlib.blake2b(i.encode("utf-8", "surrogatepass"), digest_size=8) for i in ids)
-    return np.frombuffer(b"".join(d.digest() for d in digests), dtype="<u8").astype(np.uint64)
-
-
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: a bijection that scatters neighbouring numbers."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

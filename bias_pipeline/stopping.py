@@ -1,8 +1,9 @@
-"""A request to stop (SIGTERM, Slurm's warning): remembered, so no library can lose it.
+"""A request to stop (Ctrl-C, SIGTERM, Slurm's warning): remembered, so no library can lose it.
 
 The exception that a signal raises appears wherever Python happens to be. A library may swallow it
-(in a comparison that a C function makes, in a finaliser) or turn it into an error of its own; the
-request stands all the same, and the exit code follows the request.
+(in a comparison that a C function makes, in a finaliser) or turn it into an error of its own (a
+parser whose clean-up meets a half-built state); the request stands all the same, and the exit code
+follows the request.
 """
 
 from __future__ import annotations
@@ -10,27 +11,29 @@ from __future__ import annotations
 import os
 import signal
 
-REQUEUE, TERMINATED = 75, 143
+REQUEUE, INTERRUPTED, TERMINATED = 75, 130, 143
 
-_requested = False
+_requested: int | None = None
 
 
 class Stopped(BaseException):
-    """Somebody asked this process to end."""
+    """Somebody asked this process to end, other than by Ctrl-C."""
 
 
 def listen() -> None:
     """Heed signals from now on; earlier requests are forgotten."""
     global _requested
-    _requested = False
+    _requested = None
     signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
+        signal.signal(signal.SIGINT, _stop)
     if _under_slurm():  # Slurm announces the end of a job's time with USR2
         signal.signal(signal.SIGUSR2, _stop)
 
 
 def requested() -> bool:
     """Whether somebody asked."""
-    return _requested
+    return _requested is not None
 
 
 def stop_if_requested() -> None:
@@ -39,12 +42,14 @@ def stop_if_requested() -> None:
     Raises:
         Stopped: if somebody asked.
     """
-    if _requested:
+    if requested():
         raise Stopped
 
 
 def exit_code() -> int:
     """What a stopped process ends with: under Slurm, a request to be queued again."""
+    if _requested in (None, signal.SIGINT):  # None: somebody else's handler saw Ctrl-C
+        return INTERRUPTED
     return REQUEUE if _under_slurm() else TERMINATED
 
 
@@ -52,7 +57,7 @@ def _under_slurm() -> bool:
     return "SLURM_JOB_ID" in os.environ
 
 
-def _stop(*_: object) -> None:
+def _stop(number: int, _: object) -> None:
     global _requested
-    _requested = True
-    raise Stopped
+    _requested = number
+    raise KeyboardInterrupt if number == signal.SIGINT else Stopped

@@ -10,7 +10,7 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "captions", "progress", "paths", "stopping"},
+    {"errors", "captions", "progress", "paths", "stopping", "hashing"},
     {"cache"},
     {"attribute"},
     {"corpus"},
@@ -28,6 +28,7 @@ LAYERS = [
     {"report"},
     {"targets"},
     {"launch"},
+    {"contest"},
     {"door"},
     {"__main__"},
 ]

@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.attackers.data import Predictions
-from bias_pipeline.prediction_files import EXCLUSIVE, TASKS, read_predictions, write_predictions
+from bias_pipeline.prediction_files import (
+    EXCLUSIVE,
+    TASKS,
+    read_draws,
+    read_predictions,
+    write_draws,
+    write_predictions,
+)
+from bias_pipeline.stats.bootstrap import Draws
 
 IDS = ("7", "42", "a1", "100", "x y")
 
@@ -132,3 +140,15 @@ def test_without_answers_on_groups_none_are_read(
 ) -> None:
     write_predictions(tmp_path, predictions, IDS)
     assert read_predictions(tmp_path / EXCLUSIVE, IDS) == []
+
+
+def test_draws_come_back_as_they_were(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    written = {
+        part: Draws(generator.random(3), generator.random((5, 3))) for part in ("a_to_t", "t_to_a")
+    }
+    write_draws(tmp_path / "draws.parquet", written)
+    read = read_draws(tmp_path / "draws.parquet")
+    assert {
+        part: (own.per_seed.tolist(), own.resampled.tolist()) for part, own in read.items()
+    } == {part: (own.per_seed.tolist(), own.resampled.tolist()) for part, own in written.items()}

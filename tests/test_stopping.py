@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,11 +16,15 @@ from bias_pipeline.errors import UsageError
 @pytest.fixture(autouse=True)
 def own_handlers() -> Iterator[None]:
     """The handlers of the test run come back."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
+    }
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    stopping._requested = False
+    stopping._requested = None
 
 
 def swallow(_: list[str]) -> int:
@@ -49,12 +54,36 @@ def break_down(_: list[str]) -> int:
         raise KeyError("half-built")
 
 
-@pytest.mark.parametrize("library", [swallow_and_continue, disguise, break_down])
+def leave(_: list[str]) -> int:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        sys.exit(1)
+
+
+LIBRARIES = [swallow_and_continue, disguise, break_down, leave]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_exit_code_follows_the_request(
-    monkeypatch: pytest.MonkeyPatch, library: Callable[[list[str]], int]
+    monkeypatch: pytest.MonkeyPatch,
+    library: Callable[[list[str]], int],
+    number: signal.Signals,
+    code: int,
 ) -> None:
     monkeypatch.setattr(door, "_command", lambda words: (library, words))
-    assert door.main([]) == 143
+    raise_signal = signal.raise_signal
+    monkeypatch.setattr(signal, "raise_signal", lambda _: raise_signal(number))
+    assert door.main([]) == code
+
+
+def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(door, "_command", lambda words: (interrupt, words))
+    assert door.main([]) == 130
 
 
 def test_work_that_was_finished_all_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:

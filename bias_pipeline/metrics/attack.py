@@ -144,14 +144,16 @@ class CaptionAttack(Metric):
         for side, images in sets.items():
             if images.any():
                 table = ScoreTable.of(attack.on(side, images), self.scoring)
-                estimate = self.stats.estimate([table], {side: lambda own: own})[side]
+                estimate = self.stats.estimate([table], {side: lambda own: own}, corpus.keys)[side]
                 parts[side] = self._scored(self._part(estimate, corpus, side, images))
         return parts
 
     def _paired_parts(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> dict[str, Part]:
         if pair is None:
             return {}
-        estimates = self.stats.estimate(pair.tables(self.scoring), self._combinations())
+        estimates = self.stats.estimate(
+            pair.tables(self.scoring), self._combinations(), corpus.keys
+        )
         estimates["score"] = self._tested(estimates["score"], pair)
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[f"ece:{side}"] = _calibration(predictions)

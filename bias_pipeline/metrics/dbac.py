@@ -65,7 +65,7 @@ class DBAC(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -423,7 +423,9 @@ class _Direction:
         """Estimates of all numbers, with what drives the headline in a sentence."""
         if not self.supported.any():
             return self._nothing()
-        estimates = self.metric.stats.estimate_weighted(len(self.images), self.evaluate)
+        estimates = self.metric.stats.estimate_weighted(
+            self.corpus.keys[self.images], self.evaluate
+        )
         estimates |= self._descriptive()
         parts = {name: self._part(name, estimate) for name, estimate in estimates.items()}
         return Score(

@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.errors import UsageError
+from bias_pipeline.hashing import UIntArray, mix
 from bias_pipeline.stats.scores import ScoreTable
 
 FloatArray = npt.NDArray[np.float64]
 
 _BATCH_BYTES = 64_000_000
 
+# P(Poisson(1) <= k) for k = 0, 1, ... in steps of 2^-32; above the last nothing is left.
+_POISSON_LIMITS = (
+    np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)]) * 2.0**32
+).astype(np.uint32)
+
 Combination = Callable[..., FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """A number under every resampling of the images, before seeds are averaged.
+
+    Attributes:
+        per_seed: (S,) the number itself.
+        resampled: (B, S) under the B resamplings; the same for every result of equal settings.
+    """
+
+    per_seed: FloatArray
+    resampled: FloatArray
+
+    def __sub__(self, other: Draws) -> Draws:
+        """The difference, seed by seed and resampling by resampling."""
+        return Draws(self.per_seed - other.per_seed, self.resampled - other.resampled)
 
 
 @dataclass(frozen=True)
@@ -33,6 +56,7 @@ class Estimate:
         p_value: of the hypothesis that the two sides are exchangeable; NaN where there are not
             two sides.
         n_seeds: S.
+        draws: what the estimate was made from, None where nothing was resampled.
     """
 
     value: float
@@ -42,11 +66,17 @@ class Estimate:
     ci_high: float
     p_value: float
     n_seeds: int
+    draws: Draws | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Bootstrap:
     """Resampling of images, never of captions.
+
+    In every resampling an image counts Poisson(1) times, by a hash of its id: the Poisson
+    bootstrap (Hanley and MacGibbon 2006; Chamandy et al. 2012). So one resampling gives an image
+    the same weight whatever captioner or metric is estimated, and stored draws of two results
+    can be compared pair by pair.
 
     Attributes:
         resamples: how many bootstrap samples and permutations are drawn, at least 2.
@@ -71,7 +101,10 @@ class Bootstrap:
             )
 
     def estimate(
-        self, tables: Sequence[ScoreTable], combinations: Mapping[str, Combination]
+        self,
+        tables: Sequence[ScoreTable],
+        combinations: Mapping[str, Combination],
+        keys: UIntArray | None = None,
     ) -> dict[str, Estimate]:
         """Estimate functions of the sides' scores on one joint resampling of the images.
 
@@ -79,6 +112,8 @@ class Bootstrap:
             tables: the score tables of the sides.
             combinations: name to a function of the sides' scores, each (..., S), that returns
                 (..., S).
+            keys: (N,) hashes of the ids of all images, by the rows that tables refer to; the
+                rows' own numbers if left out.
 
         Returns:
             Name to estimate.
@@ -90,44 +125,63 @@ class Bootstrap:
             sides = [table.per_seed(weights) for table in aligned]
             return {name: combine(*sides) for name, combine in combinations.items()}
 
-        return self.estimate_weighted(len(images), evaluate)
+        own = images.astype(np.uint64) if keys is None else keys[images]
+        return self.estimate_weighted(own, evaluate)
 
     def estimate_weighted(
-        self, n_images: int, evaluate: Callable[[FloatArray], Mapping[str, FloatArray]]
+        self, keys: UIntArray, evaluate: Callable[[FloatArray], Mapping[str, FloatArray]]
     ) -> dict[str, Estimate]:
         """Estimate anything that can be computed on weighted images.
 
         Args:
-            n_images: I.
+            keys: (I,) hashes of the images' ids (:attr:`Corpus.keys`).
             evaluate: (B, I) how often each image counts to named numbers (B, S).
 
         Returns:
             Name to estimate.
         """
-        point = evaluate(np.ones((1, n_images)))
-        drawn = [evaluate(weights) for weights in self._weights(n_images)]
+        point = evaluate(np.ones((1, len(keys))))
+        drawn = [evaluate(weights) for weights in self._weights(keys)]
         return {
-            name: self._summary(values[0], np.concatenate([batch[name] for batch in drawn]))
+            name: summary(
+                Draws(values[0], np.concatenate([batch[name] for batch in drawn])), self.level
+            )
             for name, values in point.items()
         }
 
-    def _weights(self, n_images: int) -> Iterator[FloatArray]:
-        generator = np.random.default_rng(self.seed)
-        batch = max(1, _BATCH_BYTES // (8 * n_images))
+    def _weights(self, keys: UIntArray) -> Iterator[FloatArray]:
+        """(b, I) how often each image counts, batch by batch."""
+        batch = max(1, _BATCH_BYTES // (8 * len(keys)))
+        root = mix(np.array([self.seed], np.uint64))
         for start in range(0, self.resamples, batch):
-            size = min(batch, self.resamples - start)
-            draws = generator.integers(0, n_images, (size, n_images))
-            cells = draws + np.arange(size)[:, None] * n_images
-            counts = np.bincount(cells.ravel(), minlength=size * n_images)
-            yield counts.reshape(size, n_images).astype(np.float64)
+            stop = min(start + batch, self.resamples)
+            rows = mix(root ^ np.arange(start, stop, dtype=np.uint64))
+            yield _poisson(mix(keys ^ rows[:, None]))
 
-    def _summary(self, per_seed: FloatArray, resampled: FloatArray) -> Estimate:
-        n_seeds = len(per_seed)
-        seed_std = float(np.std(per_seed, ddof=1)) if n_seeds > 1 else math.nan
-        image_std = float(np.std(resampled.mean(axis=-1), ddof=1))
-        value = float(per_seed.mean())
-        half = half_width(seed_std, image_std, n_seeds, self.level)
-        return Estimate(value, seed_std, image_std, value - half, value + half, math.nan, n_seeds)
+
+def _poisson(words: UIntArray) -> FloatArray:
+    """Poisson(1) numbers from random 64-bit words, by inversion."""
+    high = (words >> np.uint64(32)).astype(np.uint32)
+    counts = np.zeros(high.shape)
+    for limit in _POISSON_LIMITS:
+        counts += high >= limit
+    return counts
+
+
+def summary(draws: Draws, level: float = 0.95) -> Estimate:
+    """The estimate that draws amount to; without a p value.
+
+    Args:
+        draws: a number per seed and resampling.
+        level: coverage of the interval, in (0, 1).
+    """
+    n_seeds = len(draws.per_seed)
+    seed_std = float(np.std(draws.per_seed, ddof=1)) if n_seeds > 1 else math.nan
+    image_std = float(np.std(draws.resampled.mean(axis=-1), ddof=1))
+    value = float(draws.per_seed.mean())
+    half = half_width(seed_std, image_std, n_seeds, level)
+    ends = (value - half, value + half)
+    return Estimate(value, seed_std, image_std, *ends, math.nan, n_seeds, draws)
 
 
 def half_width(seed_std: float, image_std: float, n_seeds: int, level: float) -> float:

@@ -1,54 +1,46 @@
-"""Is one captioner's score above another's? Paired over images and seeds."""
+"""Is one captioner's score above another's? Paired over images and seeds, from stored draws."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
-from bias_pipeline.stats.scores import ScoreTable
-
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.errors import DataError
+from bias_pipeline.stats.bootstrap import Draws, Estimate, summary
 
 
-@dataclass(frozen=True)
-class Sides:
-    """The score tables of one captioner's two sides."""
+def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estimate:
+    """The difference of two results, first minus second.
 
-    model: ScoreTable
-    human: ScoreTable
-
-
-def paired_difference(
-    first: Sides,
-    second: Sides,
-    relation: Callable[[FloatArray, FloatArray], FloatArray],
-    bootstrap: Bootstrap,
-) -> Estimate:
-    """The difference of two captioners' scores, first minus second.
-
-    Splits are drawn by image, so both captioners were tested on the same images with the same
-    seeds; images are resampled for both at once and seeds are subtracted pair by pair.
+    Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds
+    and resamplings are subtracted pair by pair.
 
     Args:
-        first: one captioner.
-        second: the other, of the same seeds.
-        relation: how a captioner's sides make its score.
-        bootstrap: how intervals are made.
+        first: one result's headline.
+        second: the other's, of the same seeds and settings of the bootstrap.
+        level: coverage of the interval, in (0, 1).
 
     Returns:
-        The estimate, with a two-sided p from its normal approximation.
+        The estimate, with a two-sided p from the normal approximation of its interval.
+
+    Raises:
+        DataError: if seeds or resamplings differ in number.
+
+    Example:
+        >>> import numpy as np
+        >>> one = Draws(np.array([0.3, 0.5]), np.array([[0.2, 0.4], [0.4, 0.6]]))
+        >>> paired_difference(one, one).p_value
+        1.0
     """
-    tables = [first.model, first.human, second.model, second.human]
-    found = bootstrap.estimate(
-        tables, {"difference": lambda m1, h1, m2, h2: relation(m1, h1) - relation(m2, h2)}
-    )["difference"]
+    if first.resampled.shape != second.resampled.shape:
+        raise DataError(
+            f"results of {first.resampled.shape[1]} and {second.resampled.shape[1]} seeds, "
+            f"{first.resampled.shape[0]} and {second.resampled.shape[0]} resamplings cannot be "
+            "compared pair by pair; run both with the same seeds and stats"
+        )
+    found = summary(first - second, level)
     half = (found.ci_high - found.ci_low) / 2
-    p_value = 1.0 if half == 0 else two_sided_p(found.value, half, bootstrap.level)
+    p_value = two_sided_p(found.value, half, level) if half else float(found.value == 0)
     return Estimate(**{**vars(found), "p_value": p_value})
 
 
@@ -81,3 +73,50 @@ def holm(p_values: Sequence[float]) -> list[float]:
         floor = max(floor, min(1.0, p * (len(order) - rank)))
         adjusted[i] = floor
     return adjusted
+
+
+def significance_groups(
+    names: Sequence[str], differ: Mapping[tuple[str, str], bool]
+) -> dict[str, str]:
+    """Letters such that two names share one exactly if they do not differ.
+
+    The compact letter display by insertion and absorption (Piepho 2004).
+
+    Args:
+        names: in the order of the table.
+        differ: for each pair, in the order of ``names``, whether it differs.
+
+    Returns:
+        Name to its letters.
+
+    Example:
+        >>> differ = {("a", "b"): False, ("b", "c"): False, ("a", "c"): True}
+        >>> significance_groups(["a", "b", "c"], differ)
+        {'a': 'a', 'b': 'ab', 'c': 'b'}
+    """
+    columns = [frozenset(names)]
+    for pair, found in differ.items():
+        if found:
+            columns = _split(columns, *pair)
+    place = {name: i for i, name in enumerate(names)}
+    columns.sort(key=lambda column: sorted(place[name] for name in column))
+    return {
+        name: "".join(_letter(i) for i, column in enumerate(columns) if name in column)
+        for name in names
+    }
+
+
+def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
+    """Columns in which the two do not meet, none inside another."""
+    parts: list[frozenset[str]] = []
+    for column in columns:
+        both = one in column and two in column
+        parts += [column - {one}, column - {two}] if both else [column]
+    distinct = list(dict.fromkeys(parts))
+    return [part for part in distinct if not any(part < other for other in distinct)]
+
+
+def _letter(number: int) -> str:
+    """a, b, ... z, then a1, b1, ..."""
+    turn, place = divmod(number, 26)
+    return chr(ord("a") + place) + (str(turn) if turn else "")

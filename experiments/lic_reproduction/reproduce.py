@@ -17,10 +17,7 @@ import pandas as pd
 from scipy import stats
 
 from bias_pipeline.results import ResultStore
-from bias_pipeline.scoring import Lic
-from bias_pipeline.stats.bootstrap import Bootstrap
-from bias_pipeline.stats.compare import Sides, holm, paired_difference, two_sided_p
-from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.compare import holm, paired_difference, two_sided_p
 from experiments.study import agreement, markdown, part, published, sweep
 
 if TYPE_CHECKING:
@@ -240,25 +237,12 @@ def _own_equalizer(
             finding,
             "not tested",
         )
-    sides = [_sides(outputs, own.loc[name, "run_id"]) for name in ("nic_equalizer", "nic_plus")]
-    found = paired_difference(*sides, lambda model, human: model - human, Bootstrap())
+    store = ResultStore(outputs)
+    draws = [store.draws(own.loc[name, "run_id"]) for name in ("nic_equalizer", "nic_plus")]
+    found = paired_difference(*(each["score"] for each in draws))
     return _raised(
         f"ours {attribute}", "n-gram, paired", attribute, 100 * found.value, found.p_value
     )
-
-
-def _sides(outputs: Path, run_id: str) -> Sides:
-    """Both sides of a run's score: the images that have model and human captions."""
-    store = ResultStore(outputs)
-    stored = pd.read_parquet(outputs / run_id / "predictions.parquet", columns=["image_id"])
-    answers = store.predictions(run_id, sorted(stored["image_id"].unique(), key=int))
-
-    def table(side: str) -> ScoreTable:
-        own = [a for a in answers if a.name.startswith(side)]
-        paired = [a for a in own if ":paired" in a.name]
-        return ScoreTable.of(paired or own, Lic())
-
-    return Sides(table("model"), table("human"))
 
 
 def figure(rows: pd.DataFrame, path: Path) -> None:

@@ -14,7 +14,7 @@ import pkgutil
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import cache
 from pathlib import Path
 
@@ -90,7 +90,11 @@ def estimates(found: Score) -> dict[str, list[float | None]]:
     return {
         name: [
             None if math.isnan(x) else x
-            for x in (*vars(part.estimate).values(), part.coverage, part.neutral_rate)
+            for x in (
+                *astuple(replace(part.estimate, draws=None))[:-1],
+                part.coverage,
+                part.neutral_rate,
+            )
         ]
         for name, part in found.parts.items()
     }

@@ -9,6 +9,7 @@ from scipy import stats as scipy_stats
 
 from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.errors import UsageError
+from bias_pipeline.hashing import keys_of
 from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy, Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, half_width
 from bias_pipeline.stats.permutation import exchange_test
@@ -62,7 +63,41 @@ def test_equal_settings_give_equal_intervals() -> None:
 def test_batches_do_not_change_the_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = one_sided([table([0.7, 0.8])])
     monkeypatch.setattr("bias_pipeline.stats.bootstrap._BATCH_BYTES", 8 * 200 * 7)
-    assert one_sided([table([0.7, 0.8])]).image_std == pytest.approx(whole.image_std, rel=0.1)
+    assert one_sided([table([0.7, 0.8])]).image_std == pytest.approx(whole.image_std)
+
+
+def weights(keys: np.ndarray, **options: int) -> np.ndarray:
+    """(B, I) how often each image counts."""
+    found: list[np.ndarray] = []
+
+    def evaluate(drawn: np.ndarray) -> dict[str, np.ndarray]:
+        found.append(drawn)
+        return {"x": drawn[:, :1]}
+
+    Bootstrap(**options).estimate_weighted(keys, evaluate)
+    return np.concatenate(found[1:])
+
+
+def test_images_count_as_a_poisson_law_says() -> None:
+    drawn = weights(keys_of(map(str, range(500))), resamples=2000).ravel()
+    expected = scipy_stats.poisson(1).pmf(range(7)) * len(drawn)
+    assert np.bincount(drawn.astype(int))[:7] == pytest.approx(expected, rel=0.1)
+
+
+def test_images_are_drawn_independently() -> None:
+    drawn = weights(keys_of(map(str, range(60))), resamples=4000)
+    off_diagonal = np.corrcoef(drawn.T)[~np.eye(60, dtype=bool)]
+    assert abs(off_diagonal).max() < 5 / math.sqrt(4000)
+
+
+def test_the_weight_of_an_image_does_not_depend_on_the_others() -> None:
+    keys = keys_of(map(str, range(100)))
+    assert (weights(keys)[:, 40:] == weights(keys[40:])).all()
+
+
+def test_another_seed_draws_other_weights() -> None:
+    keys = keys_of(map(str, range(100)))
+    assert (weights(keys, seed=0) != weights(keys, seed=1)).any()
 
 
 def test_both_sides_are_resampled_together() -> None:

@@ -1,53 +1,82 @@
+"""Comparing two results from their stored draws."""
+
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
 
+from bias_pipeline.errors import DataError
 from bias_pipeline.scoring import Accuracy
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
-from bias_pipeline.stats.compare import Sides, holm, paired_difference
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate
+from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 from bias_pipeline.stats.scores import ScoreTable
 from tests.stats.test_bootstrap import predictions
 
 
-def sides(model: float, human: float = 0.6, seed: int = 1) -> Sides:
+def draws(model: float, human: float = 0.6, seed: int = 1, resamples: int = 300) -> Draws:
+    """A captioner's difference of sides."""
     tables = [
         ScoreTable.of([predictions([accuracy] * 3, n=200, pool=200, seed=s)], Accuracy())
         for accuracy, s in ((model, seed), (human, 9))
     ]
-    return Sides(*tables)
-
-
-def compare(first: Sides, second: Sides) -> Estimate:
-    return paired_difference(first, second, lambda m, h: m - h, Bootstrap(resamples=300))
+    found = Bootstrap(resamples).estimate(tables, {"d": lambda m, h: m - h})["d"].draws
+    assert found is not None
+    return found
 
 
 def test_a_captioner_does_not_differ_from_itself() -> None:
-    assert compare(sides(0.8), sides(0.8)).p_value == 1
+    assert paired_difference(draws(0.8), draws(0.8)).p_value == 1
 
 
 def test_a_clear_difference_is_found() -> None:
-    assert compare(sides(0.9), sides(0.7, seed=2)).p_value < 0.01
+    assert paired_difference(draws(0.9), draws(0.7, seed=2)).p_value < 0.01
 
 
 def test_the_difference_is_that_of_the_scores() -> None:
-    one, two = sides(0.9), sides(0.7, seed=2)
-    expected = one.model.per_seed().mean() - two.model.per_seed().mean()
-    assert compare(one, two).value == pytest.approx(expected)
+    one, two = draws(0.9), draws(0.7, seed=2)
+    expected = one.per_seed.mean() - two.per_seed.mean()
+    assert paired_difference(one, two).value == pytest.approx(expected)
 
 
 def test_swapping_captioners_turns_the_sign() -> None:
-    one, two = sides(0.9), sides(0.7, seed=2)
-    assert compare(one, two).value == pytest.approx(-compare(two, one).value)
+    one, two = draws(0.9), draws(0.7, seed=2)
+    assert paired_difference(one, two).value == pytest.approx(-paired_difference(two, one).value)
 
 
-def test_pairing_narrows_the_interval_of_equal_humans() -> None:
-    one, two = sides(0.9), sides(0.7, seed=2)
-    alone = Bootstrap(resamples=300).estimate([one.model, one.human], {"d": lambda m, h: m - h})[
-        "d"
-    ]
-    assert compare(one, two).image_std < math.sqrt(2) * alone.image_std
+def test_what_both_share_does_not_count_against_them() -> None:
+    """The human side is the same, so the difference is as uncertain as the model sides alone."""
+    one, two = draws(0.9), draws(0.7, seed=2)
+    alone = [draws(0.9, human=0.0), draws(0.7, human=0.0, seed=2)]
+    assert paired_difference(one, two).image_std == pytest.approx(
+        paired_difference(*alone).image_std
+    )
+
+
+def test_results_of_other_settings_are_refused() -> None:
+    with pytest.raises(DataError, match="same seeds and stats"):
+        paired_difference(draws(0.9), draws(0.7, resamples=200))
+
+
+def test_the_paired_interval_covers_in_a_simulation() -> None:
+    """Two captioners of equal truth on the same images: 0 is missed at most as often as said."""
+    missed = 0
+    for trial in range(150):
+        one, two = (draws(0.7, seed=1000 * k + trial, resamples=100) for k in (1, 2))
+        found = paired_difference(one, two)
+        missed += not found.ci_low <= 0 <= found.ci_high
+    assert scipy_stats.binomtest(missed, 150, 0.05, alternative="greater").pvalue > 0.01
+
+
+def test_a_constant_difference_is_certain() -> None:
+    one = Draws(np.ones(2), np.ones((5, 2)))
+    two = Draws(np.zeros(2), np.zeros((5, 2)))
+    assert paired_difference(one, two).p_value == 0
 
 
 def test_holm_by_hand() -> None:
@@ -56,3 +85,23 @@ def test_holm_by_hand() -> None:
 
 def test_holm_leaves_nan_out() -> None:
     assert holm([math.nan, 0.02])[1] == 0.02
+
+
+def test_captioners_that_all_differ_have_a_letter_each() -> None:
+    found = significance_groups("abc", dict.fromkeys(combinations("abc", 2), True))
+    assert sorted(found.values()) == ["a", "b", "c"]
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.data())))
+def test_two_share_a_letter_exactly_if_they_do_not_differ(drawn: tuple[int, st.DataObject]) -> None:
+    n, data = drawn
+    names = [chr(ord("A") + i) for i in range(n)]
+    differ = {pair: data.draw(st.booleans()) for pair in combinations(names, 2)}
+    letters = significance_groups(names, differ)
+    assert {pair: not set(letters[pair[0]]) & set(letters[pair[1]]) for pair in differ} == differ
+
+
+def test_an_estimate_equals_one_of_other_draws() -> None:
+    """Draws are how a number came about, no part of it."""
+    plain = Estimate(0.5, 0.1, 0.1, 0.3, 0.7, math.inf, 2)
+    assert plain == Estimate(**{**vars(plain), "draws": Draws(np.ones(2), np.ones((3, 2)))})

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.hashing import mix
+
 FloatArray = npt.NDArray[np.float64]
-_Words = npt.NDArray[np.uint64]
 
 
 def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> FloatArray:
@@ -36,15 +37,7 @@ def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str
         True
     """
     codes = np.array([zlib.crc32(purpose.encode()) for purpose in purposes], np.uint64)
-    start = _mix(np.array([seed], np.uint64))
-    rows = _mix(_mix(start ^ np.array(keys, np.uint64)) ^ np.uint64(stream))
-    mixed = _mix(_mix(rows[:, None] ^ codes))  # (N, P)
+    start = mix(np.array([seed], np.uint64))
+    rows = mix(mix(start ^ np.array(keys, np.uint64)) ^ np.uint64(stream))
+    mixed = mix(mix(rows[:, None] ^ codes))  # (N, P)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mix(words: _Words) -> _Words:
-    """One step of the splitmix64 generator: neighbouring words become unrelated ones."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,171 @@
+"""Which captioner is better: every pair of finished results, and what can be said of the first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results import Result, Row
+from bias_pipeline.stats.bootstrap import Draws, Estimate
+from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A captioner's place among the compared.
+
+    Attributes:
+        row: its headline.
+        unfairness: what is ranked: the headline itself where lower is fairer, else its distance
+            from the metric's neutral value.
+        letters: captioners that share one cannot be told apart.
+    """
+
+    row: Row
+    unfairness: float
+    letters: str
+
+
+@dataclass(frozen=True)
+class Duel:
+    """The first captioner against another.
+
+    Attributes:
+        other: the other's name.
+        difference: of what is ranked, first minus other, with p adjusted for all pairs (Holm).
+        level: of the interval; p counts below 1 - level.
+    """
+
+    other: str
+    difference: Estimate
+    level: float
+
+    @property
+    def winner(self) -> str:
+        """``first``, ``other`` or empty: which of the two is fairer beyond chance."""
+        if not self.difference.p_value < 1 - self.level:
+            return ""
+        return "other" if self.difference.value > 0 else "first"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Captioners under one headline of one metric, all else equal.
+
+    Attributes:
+        metric: its name.
+        part: the headline.
+        first: the captioner that was named first.
+        standings: the fairest first.
+        duels: the first against every other, in the order of naming.
+    """
+
+    metric: str
+    part: str
+    first: str
+    standings: Sequence[Standing]
+    duels: Sequence[Duel]
+
+    def verdicts(self) -> list[str]:
+        """One sentence a duel."""
+        return [_verdict(self, duel) for duel in self.duels]
+
+
+def contests(
+    results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]], level: float = 0.95
+) -> list[Contest]:
+    """Compare captioners that differ in nothing else.
+
+    Args:
+        results: cells, those of the first captioner first.
+        draws: run id to the headlines under resampling.
+        level: of intervals and tests, in (0, 1).
+
+    Returns:
+        One contest for each headline of each group of cells with two captioners or more.
+
+    Raises:
+        DataError: if cells differ in seeds or resampling.
+    """
+    found = []
+    for group in _alike(results):
+        for part in HEADLINES:
+            own = [r for r in group if part in draws[r.run_id]]
+            if len(own) > 1:
+                found.append(_contest(own, part, draws, level))
+    return found
+
+
+def _alike(results: Sequence[Result]) -> list[list[Result]]:
+    """Results in groups that share all but the captioner."""
+    groups: dict[tuple[object, ...], dict[str, Result]] = {}
+    for result in results:
+        row = result.rows[0]
+        config = json.dumps(result.manifest.get("config"), sort_keys=True)
+        key = (row.metric, row.attribute, row.dataset, row.seeds, config)
+        groups.setdefault(key, {}).setdefault(row.captioner, result)
+    return [list(own.values()) for own in groups.values()]
+
+
+def _contest(
+    results: Sequence[Result],
+    part: str,
+    draws: Mapping[str, Mapping[str, Draws]],
+    level: float,
+) -> Contest:
+    rows = {r.rows[0].captioner: _headline(r, part) for r in results}
+    ranked = {r.rows[0].captioner: _unfairness(r, part, draws[r.run_id][part]) for r in results}
+    pairs = list(combinations(rows, 2))
+    found = [paired_difference(ranked[one], ranked[two], level) for one, two in pairs]
+    adjusted = holm([estimate.p_value for estimate in found])
+    differ = {pair: p < 1 - level for pair, p in zip(pairs, adjusted, strict=True)}
+    means = {name: float(own.per_seed.mean()) for name, own in ranked.items()}
+    order = sorted(rows, key=lambda name: means[name])
+    letters = significance_groups(order, differ)
+    first = next(iter(rows))
+    return Contest(
+        metric=rows[first].metric,
+        part=part,
+        first=first,
+        standings=[Standing(rows[name], means[name], letters[name]) for name in order],
+        duels=[
+            Duel(two, Estimate(**{**vars(estimate), "p_value": p}), level)
+            for (one, two), estimate, p in zip(pairs, found, adjusted, strict=True)
+            if one == first
+        ],
+    )
+
+
+def _headline(result: Result, part: str) -> Row:
+    return next(row for row in result.rows if row.part == part)
+
+
+def _unfairness(result: Result, part: str, own: Draws) -> Draws:
+    """What is ranked: see :class:`Standing`."""
+    reading = result.manifest.get("metric", {})
+    if not isinstance(reading, Mapping) or str(reading.get("direction", "")).startswith("lower"):
+        return own
+    neutrals = reading.get("neutral", {})
+    neutral = float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
+    return Draws(np.abs(own.per_seed - neutral), np.abs(own.resampled - neutral))
+
+
+def _verdict(contest: Contest, duel: Duel) -> str:
+    scale = 100 if contest.standings[0].row.unit == "fraction" else 1
+    value, low, high = (
+        scale * number
+        for number in (duel.difference.value, duel.difference.ci_low, duel.difference.ci_high)
+    )
+    name = contest.metric if contest.part == "score" else f"{contest.metric} {contest.part}"
+    p = duel.difference.p_value
+    told = "p < 0.001" if p < 0.001 else f"p {p:.3f}"
+    numbers = f"(difference {value:+.1f} [{low:.1f}, {high:.1f}], {told} after Holm)"
+    if not duel.winner:
+        return f"{name}: {contest.first} and {duel.other} cannot be told apart {numbers}"
+    better = "fairer" if duel.winner == "first" else "less fair"
+    return f"{name}: {contest.first} is {better} than {duel.other} {numbers}"

@@ -1,0 +1,33 @@
+"""Printing of comparisons."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from bias_pipeline.analysis.compare import Contest
+from bias_pipeline.report.tables import PLAIN_WIDTH, interval, printable
+
+
+def print_contests(contests: Sequence[Contest]) -> None:
+    """Print each contest's leaderboard and its verdicts."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    console = Console(width=width, highlight=False, emoji=False)
+    for contest in contests:
+        shown = Table(
+            box=box.SIMPLE_HEAD, title=f"{contest.metric} {contest.part}", title_justify="left"
+        )
+        for name in ("captioner", contest.part, "group"):
+            shown.add_column(name, overflow="fold")
+        for standing in contest.standings:
+            name = escape(printable(standing.row.captioner))
+            shown.add_row(name, interval(standing.row), standing.letters)
+        console.print(shown)
+        for verdict in contest.verdicts():
+            console.print(printable(verdict), soft_wrap=True, markup=False)
+    console.print("captioners that share a letter cannot be told apart; the fairest stands first")
