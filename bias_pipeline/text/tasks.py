@@ -55,4 +55,3 @@ def _mentions(
     shape = (len(captions), n_tasks)
     indices = np.divmod(cells, max(n_tasks, 1))
     return sparse.csr_array((np.ones(len(cells)), indices), shape=shape)
-
