@@ -68,12 +68,14 @@ class WordList:
     """A published word list, kept beside our own.
 
     Attributes:
-        words: the words that are masked, as text with commas or a list.
-        token: what replaces each of them.
+        words: the words that are masked or counted, as text with commas or a list.
+        token: what replaces each of them when masked.
+        groups: the group of each word that the attribute's own lists do not hold.
     """
 
     words: str | Sequence[str]
     token: str
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Split what was given as text."""
@@ -132,6 +134,30 @@ class Attribute:
         """Every word that reveals the attribute, sorted."""
         words = {word for group in self.words.values() for word in group}
         return tuple(sorted(words | set(self.also_masked)))
+
+    def counted_words(self, preset: str | None = None) -> dict[str, tuple[str, ...]]:
+        """Group name to the words that count as naming it.
+
+        Args:
+            preset: a published list, each of its words in the group where our own lists have it;
+                our own lists if left out, and for an attribute that has no such preset.
+
+        Example:
+            >>> few = WordList(["man", "obama", "pregnant"], "x", {"obama": "male"})
+            >>> own = {"male": ["man", "boy"], "female": ["woman"]}
+            >>> gender = Attribute("gender", tuple(own), own, {}, presets={"few": few})
+            >>> gender.counted_words("few")
+            {'male': ('man', 'obama'), 'female': ()}
+        """
+        if preset is None or preset not in self.presets:
+            return {group: tuple(self.words.get(group, ())) for group in self.groups}
+        chosen = self.presets[preset]
+        owner = {word: group for group, words in self.words.items() for word in words}
+        owner |= chosen.groups
+        return {
+            group: tuple(word for word in chosen.words if owner.get(word) == group)
+            for group in self.groups
+        }
 
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
         """The groups that ``dataset`` can hold, in the attribute's order, and how it writes them.

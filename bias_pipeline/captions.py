@@ -173,35 +173,59 @@ class Captions:
             >>> Captions.from_texts(["a hot dog stand"]).join(["hot dog"]).words(0)
             ['a', 'hot dog', 'stand']
         """
-        joined = self
-        index = {word: i for i, word in enumerate(self.types)}  # joining only adds words
-        split = [phrase.split(" ") for phrase in phrases]
-        for words in sorted((w for w in split if len(w) > 1), key=len, reverse=True):
-            if all(word in index for word in words):
-                joined = joined._join_one(words, [index[word] for word in words])
-        return joined
+        found = self._places(phrases)
+        starts: list[IntArray] = []
+        inside = np.zeros(len(self.tokens), bool)
+        for phrase, begins in found:
+            free = ~np.any([inside[begins + k] for k in range(len(phrase))], axis=0)
+            kept = _without_overlaps(begins[free], len(phrase))
+            for k in range(len(phrase)):
+                inside[kept + k] = True
+            starts.append(kept)
+        return self._joined([phrase for phrase, _ in found], starts)
 
-    def _join_one(self, words: Sequence[str], phrase: Sequence[int]) -> Captions:
-        hits = self._occurrences(phrase)
-        if not len(hits):
-            return self
-        tokens = self.tokens.copy()
-        tokens[hits] = len(self.types)
-        kept = np.ones(len(tokens), bool)
-        for offset in range(1, len(words)):
-            kept[hits + offset] = False
-        starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
-        return Captions((*self.types, " ".join(words)), tokens[kept], starts, self.images)
+    def _places(self, phrases: Iterable[str]) -> list[tuple[list[str], IntArray]]:
+        """Where each phrase of two words or more stands, the longest phrases first.
 
-    def _occurrences(self, phrase: Sequence[int]) -> IntArray:
-        """Where a phrase begins, without overlaps and never across two captions."""
-        begins = np.flatnonzero(self.tokens == phrase[0])
+        Positions are looked up by the phrase's first word; most words begin no phrase.
+        """
+        index = {word: i for i, word in enumerate(self.types)}
+        split = sorted((p.split(" ") for p in phrases if " " in p), key=len, reverse=True)
+        known = [words for words in split if all(word in index for word in words)]
+        begins = np.zeros(len(self.types), bool)
+        begins[[index[words[0]] for words in known]] = True
+        places = np.flatnonzero(begins[self.tokens]) if known else np.empty(0, np.int64)
+        order = np.argsort(self.tokens[places], kind="stable")
+        places, firsts = places[order], self.tokens[places][order]
+        found = []
+        for words in known:
+            a, b = np.searchsorted(firsts, [index[words[0]], index[words[0]] + 1])
+            here = self._occurrences([index[word] for word in words], places[a:b])
+            if len(here):
+                found.append((words, here))
+        return found
+
+    def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
+        """Those of the given places where a phrase stands, never across two captions."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
         caption = np.searchsorted(self.starts, begins, side="right")
-        begins = begins[begins + len(phrase) <= self.starts[caption]]
-        return _without_overlaps(begins, len(phrase))
+        return begins[begins + len(phrase) <= self.starts[caption]]
+
+    def _joined(self, phrases: Sequence[Sequence[str]], places: Sequence[IntArray]) -> Captions:
+        """One new word at each place in turn, in the stead of its phrase."""
+        if not phrases:
+            return self
+        tokens = self.tokens.copy()
+        kept = np.ones(len(tokens), bool)
+        for number, (words, begins) in enumerate(zip(phrases, places, strict=True)):
+            tokens[begins] = len(self.types) + number
+            for offset in range(1, len(words)):
+                kept[begins + offset] = False
+        starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
+        types = (*self.types, *(" ".join(words) for words in phrases))
+        return Captions(types, tokens[kept], starts, self.images)
 
 
 def offsets(lengths: IntArray) -> IntArray:

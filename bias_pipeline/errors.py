@@ -27,6 +27,10 @@ class DataError(BiasPipelineError):
     exit_code = 3
 
 
+class NotApplicableError(DataError):
+    """A metric that the data, sound as they are, do not permit; ``metric=all`` passes over it."""
+
+
 class SweepError(BiasPipelineError):
     """At least one job of a sweep failed (exit code 4)."""
 

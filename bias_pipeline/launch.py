@@ -24,6 +24,7 @@ from bias_pipeline import stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import (
     BiasPipelineError,
+    NotApplicableError,
     ResourceError,
     SweepError,
     UsageError,
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 OUTCOME = "outcome.json"
+ALL_METRICS = "metric=all"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def run(words: Sequence[str]) -> Finished:
     _make(folder)
     started = time.monotonic()
     _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
-    return _conclude(folder, Path(config.paths.outputs), multirun, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    lenient = ALL_METRICS in options.overrides
+    return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ def _expand(options: Namespace) -> list[str]:
     """Overrides with ``all`` replaced by what it stands for."""
     overrides = list(options.overrides)
     for number, override in enumerate(overrides):
-        if override == "metric=all":
+        if override == ALL_METRICS:
             overrides[number] = "metric=" + ",".join(choices_of(conf_dir() / "metric"))
     if "captioner=all" in overrides:
         rest = [override for override in overrides if override != "captioner=all"]
@@ -233,7 +237,7 @@ def _check_names(options: Namespace) -> None:
     for override in options.overrides:
         key, equals, values = override.lstrip("+~").partition("=")
         folders = [root / key.partition("@")[0] for root in roots]
-        if not key or not equals or key.startswith("hydra") or override == "metric=all":
+        if not key or not equals or key.startswith("hydra") or override == ALL_METRICS:
             continue
         known = [name for folder in folders for name in choices_of(folder)]
         if not known:
@@ -353,6 +357,7 @@ def job(config: DictConfig) -> None:
         outcome |= _run_cell(config)
     except BiasPipelineError as error:
         outcome |= {"status": "failed", "exit_code": error.exit_code, "error": str(error)}
+        outcome["not_applicable"] = isinstance(error, NotApplicableError)
         log.info("failed", exc_info=True)
     except Exception as error:
         trace = folder / "traceback.txt"
@@ -437,8 +442,18 @@ def _seeds(value: object) -> tuple[int, ...]:
     return seeds_of(value)
 
 
-def _conclude(folder: Path, outputs: Path, multirun: bool, seconds: float) -> Finished:
-    """Print what came out."""
+def _conclude(
+    folder: Path, outputs: Path, multirun: bool, seconds: float, lenient: bool = False
+) -> Finished:
+    """Print what came out.
+
+    Args:
+        folder: of the job or the sweep.
+        outputs: where results are.
+        multirun: whether it was a sweep.
+        seconds: it took.
+        lenient: whether cells that the data do not permit are passed over, unless all are.
+    """
     from bias_pipeline.report.tables import print_results, write_table
 
     outcomes = _outcomes(folder, multirun)
@@ -457,11 +472,15 @@ def _conclude(folder: Path, outputs: Path, multirun: bool, seconds: float) -> Fi
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
         print(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
+    failed = [o for o in outcomes if o["status"] == "failed"]
+    skipped = [o for o in failed if o.get("not_applicable")] if lenient and results else []
+    for outcome in skipped:
+        print(f"skipped: {_labelled(outcome)}{outcome['error']}")
     if results:
         plural = "" if len(outcomes) == 1 else "s"
         told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
         print(told, file=sys.stderr)
-    code = _exit_code([o for o in outcomes if o["status"] == "failed"], len(outcomes), multirun)
+    code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     return Finished(outputs, results, code)
 
 
@@ -496,10 +515,15 @@ def _swept(outcomes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     return [{key: own[key] for key in differing if key in own} for own in told]
 
 
+def _labelled(outcome: Mapping[str, Any]) -> str:
+    """The settings in which a job differs from the others of its sweep, as a prefix."""
+    label = " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
+    return f"{label}: " if label else ""
+
+
 def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
     for outcome in failed:
-        label = " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
-        print(f"error: {label + ': ' if label else ''}{outcome['error']}", file=sys.stderr)
+        print(f"error: {_labelled(outcome)}{outcome['error']}", file=sys.stderr)
     if not failed:
         return 0
     if not multirun:

@@ -201,6 +201,7 @@ def test_the_embedded_data_set_is_labelled(name):
     [
         ("gender", "lic", 50, "genderword"),
         ("gender", "hendricks", 44, "genderword"),
+        ("gender", "wang_russakovsky", 10, "genderword"),
         ("race", "lic", 11, "raceword"),
         ("race_unsure", "lic", 11, "raceword"),
         ("age", "lic", 33, "AGEWORD"),
@@ -236,6 +237,19 @@ def test_published_gender_list_splits_into_27_and_23():
     listed = set(own.presets["lic"].words)
     masculine = listed & set(own.words["male"])
     assert (len(masculine), len(listed - masculine)) == (27, 23)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes"), [("lic", (27, 23)), ("hendricks", (26, 18)), ("wang_russakovsky", (5, 5))]
+)
+def test_every_word_of_a_gender_list_counts_for_one_group(preset, sizes):
+    counted = attribute("gender").counted_words(preset)
+    assert tuple(map(len, counted.values())) == sizes
+
+
+def test_our_own_words_count_where_an_attribute_has_no_such_list():
+    own = attribute("race")
+    assert own.counted_words("hendricks") == {g: tuple(own.words[g]) for g in own.groups}
 
 
 # --- gender: the lists are pairs -----------------------------------------------------------

@@ -20,8 +20,8 @@ from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
-from bias_pipeline.text.mentions import neutral_rate
-from bias_pipeline.text.tasks import group_mentions, task_mentions
+from bias_pipeline.text.mentions import group_mentions, neutral_rate
+from bias_pipeline.text.tasks import task_mentions
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

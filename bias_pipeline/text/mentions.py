@@ -1,10 +1,69 @@
-"""How attributes are read from captions."""
+"""How attributes are read from captions: the one place that decides which group a caption names.
+
+A caption is cut into words as our tokenizer does, in lower case, and a group is named where one
+of its listed words stands as a whole word: "man's hat" and "the man." name a man, "mandate" does
+not. Plurals count where the list has them. A caption that names two groups names each of them, and
+is of neither where one group is asked for (:func:`named_group`).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.text.tokenize import tokenize_word
+
+IntArray = npt.NDArray[np.int64]
+
+NO_GROUP = -1
+SEVERAL_GROUPS = -2
+_KEPT = 8  # columns whose reading is remembered: several metrics read the same captions
+
+
+def group_mentions(captions: Captions, words: Mapping[str, Iterable[str]]) -> sparse.csr_array:
+    """Which groups of an attribute each caption names.
+
+    Args:
+        captions: raw captions; they are tokenised and lower-cased here.
+        words: group name to its words, in the order of the columns.
+
+    Returns:
+        (N, K) indicators; a caption that names two groups counts for both.
+    """
+    return _mentions(captions, tuple((name, frozenset(own)) for name, own in words.items()))
+
+
+def named_group(captions: Captions, words: Mapping[str, Iterable[str]]) -> IntArray:
+    """The one group that each caption names.
+
+    Args:
+        captions: as in :func:`group_mentions`.
+        words: as there.
+
+    Returns:
+        (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``.
+
+    Example:
+        >>> words = {"male": ["man"], "female": ["woman"]}
+        >>> texts = ["a man", "a Woman's hat", "a person", "a man and a woman"]
+        >>> named_group(Captions.from_texts(texts), words).tolist()
+        [0, 1, -1, -2]
+    """
+    return one_of(group_mentions(captions, words))
+
+
+def one_of(mentions: sparse.csr_array) -> IntArray:
+    """(N,) the one group that each row of (N, K) mentions names; see :func:`named_group`."""
+    groups = np.arange(mentions.shape[1])
+    counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
+    first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
+    return np.where(counts == 1, first, np.where(counts == 0, NO_GROUP, SEVERAL_GROUPS))
 
 
 def neutral_rate(captions: Captions, attribute: Attribute) -> float:
@@ -18,8 +77,16 @@ def neutral_rate(captions: Captions, attribute: Attribute) -> float:
     """
     if not len(captions):
         return float("nan")
+    words = [word for group in attribute.words.values() for word in group]
+    return float(1 - group_mentions(captions, {"any": words}).sum() / len(captions))
+
+
+@lru_cache(maxsize=_KEPT)
+def _mentions(
+    captions: Captions, words: tuple[tuple[str, frozenset[str]], ...]
+) -> sparse.csr_array:
     tokens = captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
     )
-    words = [word for group in attribute.words.values() for word in group]
-    return float(1 - tokens.mentions(words).mean())
+    flags = [tokens.mentions(own) for _, own in words]
+    return sparse.csr_array(np.stack(flags, axis=1).astype(np.float64))

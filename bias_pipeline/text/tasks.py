@@ -1,6 +1,13 @@
-"""How tasks (objects) are read from captions."""
+"""How tasks (objects) are read from captions: the one place that decides what a caption names.
+
+Words are cut as for attributes (:mod:`bias_pipeline.text.mentions`). A task is named where one of
+its listed words or phrases stands; the longest phrase takes its words, so "hot dog" is no dog.
+Naming a task twice counts once.
+"""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -8,6 +15,8 @@ from scipy import sparse
 from bias_pipeline.attribute import TaskVocabulary
 from bias_pipeline.captions import Captions
 from bias_pipeline.text.tokenize import tokenize_word
+
+_KEPT = 4  # columns whose reading is remembered: several metrics read the same captions
 
 
 def task_mentions(
@@ -25,31 +34,24 @@ def task_mentions(
     Returns:
         (N, T) indicators.
     """
+    column = {word: i for i, task in enumerate(tasks) for word in vocabulary.tasks[task]}
+    return _mentions(captions, vocabulary.all_words, tuple(column.items()), len(tasks))
+
+
+@lru_cache(maxsize=_KEPT)
+def _mentions(
+    captions: Captions,
+    all_words: tuple[str, ...],
+    columns: tuple[tuple[str, int], ...],
+    n_tasks: int,
+) -> sparse.csr_array:
     tokens = captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=True, keep_unknown=True)
-    ).join(vocabulary.all_words)
-    column = {word: i for i, task in enumerate(tasks) for word in vocabulary.tasks[task]}
+    ).join(all_words)
+    column = dict(columns)
     named = np.array([column.get(word, -1) for word in tokens.types], np.int64)[tokens.tokens]
     caption = np.repeat(np.arange(len(tokens)), tokens.lengths)
-    cells = np.unique(caption[named >= 0] * len(tasks) + named[named >= 0])
-    shape = (len(captions), len(tasks))
-    indices = np.divmod(cells, max(len(tasks), 1))
+    cells = np.unique(caption[named >= 0] * n_tasks + named[named >= 0])
+    shape = (len(captions), n_tasks)
+    indices = np.divmod(cells, max(n_tasks, 1))
     return sparse.csr_array((np.ones(len(cells)), indices), shape=shape)
-
-
-def group_mentions(captions: Captions, words: dict[str, frozenset[str]]) -> sparse.csr_array:
-    """Which groups of an attribute each caption names.
-
-    Args:
-        captions: raw captions; they are tokenised and lower-cased here.
-        words: group name to its words, in the order of the columns.
-
-    Returns:
-        (N, K) indicators; a caption that names two groups counts for both.
-    """
-    tokens = captions.rewrite(
-        lambda word: tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
-    )
-    return sparse.csr_array(
-        np.stack([tokens.mentions(own) for own in words.values()], axis=1).astype(np.float64)
-    )

@@ -70,6 +70,28 @@ def test_captioner_all_runs_every_captioner(run: Run, tmp_path: Path) -> None:
     assert {path.parent.name.split("-")[2] for path in results(tmp_path)} == {"sat", "fc"}
 
 
+def test_metric_all_says_what_the_data_do_not_permit(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data")
+    words = (f"dataset.root={root}", "captioner=sat", "seeds=1", "stats.resamples=50")
+    code, text = run("dataset=lic", *words, "metric=all", "logger=csv")
+    assert code == 0
+    assert "skipped: metric=ba_mals: dataset 'lic' has no objects" in text
+    assert {"lic", "gender_error"} <= {p.parent.name.split("-")[0] for p in results(tmp_path)}
+
+
+def test_a_metric_that_the_data_do_not_permit_fails_when_asked_for(
+    run: Run, tmp_path: Path
+) -> None:
+    root = write_folder(tmp_path / "data")
+    code, text = run("dataset=lic", f"dataset.root={root}", "captioner=sat", "metric=ba_mals")
+    assert (code, "has no objects" in text) == (3, True)
+
+
+def test_a_counting_metric_is_one_cell_under_any_encoder(run: Run, tmp_path: Path) -> None:
+    run(*SMALL, "metric=gender_error", "encoder=ngram,lstm", "masking=none,attribute")
+    assert len(results(tmp_path)) == 1
+
+
 def test_hydras_own_files_stay_in_their_folder(run: Run, tmp_path: Path) -> None:
     run(*SMALL)
     shown = {path.name for path in (tmp_path / "outputs").iterdir() if path.name[0] != "."}
@@ -190,9 +212,10 @@ def test_help_names_every_choice(run: Run) -> None:
 
 
 HEAVY = ("torch", "pytorch_lightning", "transformers", "wandb", "sklearn")
+COUNTED = (*SMALL, "metric=ba_directional")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--cfg", "job"], ["metrics"], SMALL])
+@pytest.mark.parametrize("words", [["--help"], ["--cfg", "job"], ["metrics"], SMALL, COUNTED])
 def test_light_commands_import_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
     code = (
         "import sys; from bias_pipeline.door import main; assert main(sys.argv[1:]) == 0; "

@@ -38,8 +38,19 @@ WORDS = (
     "stats.resamples=50",
     "probe.cache=null",
 )
-# What a metric needs to have a value on so few images.
-FURTHER: dict[str, tuple[str, ...]] = {"dbac": ("metric.min_support=5",)}
+# What a metric needs to have a value on so few images, and to be neutral where the captioner is:
+# as published, BA-> and Multi-> compare one caption with all objects in the image, so that whoever
+# writes one caption, people too, scores below 0.
+ALIKE = ("metric.labels=each", "metric.denominator=named")
+FURTHER: dict[str, tuple[str, ...]] = {
+    "dbac": ("metric.min_support=5",),
+    "ba_directional": ALIKE,
+    "multi_directional": (*ALIKE, "metric.absolute=false", "metric.min_support=5"),
+    "ba_mals": ("metric.labels=each",),
+    "differential_fairness": ("metric.min_support=20",),
+    "cooccurrence": ("metric.min_support=20",),
+    "gender_ratio": ("metric.numerator=male",),  # else the first group, whichever that is
+}
 
 
 @cache

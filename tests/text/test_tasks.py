@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from bias_pipeline import launch
 from bias_pipeline.attribute import TaskVocabulary
 from bias_pipeline.captions import Captions
-from bias_pipeline.text.tasks import group_mentions, task_mentions
+from bias_pipeline.text.mentions import group_mentions, named_group
+from bias_pipeline.text.tasks import task_mentions
 
 WORDS = {
     "dog": ["dog", "dogs", "puppy"],
@@ -114,3 +115,12 @@ def test_groups_are_named_by_their_words(text: str, groups: list[int]) -> None:
 def test_a_group_without_words_is_never_named() -> None:
     found = group_mentions(Captions.from_texts(["a man"]), {**GROUPS, "unsure": frozenset()})
     assert found.toarray().tolist() == [[1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [("a man", 0), ("two Women and a woman.", 1), ("a man and a woman", -2), ("mandate", -1)],
+)
+def test_one_group_is_asked_for(text: str, group: int) -> None:
+    words = {"male": ["man"], "female": ["woman", "women"]}
+    assert named_group(Captions.from_texts([text]), words).tolist() == [group]

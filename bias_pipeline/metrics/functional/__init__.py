@@ -8,6 +8,7 @@ Example:
     0.45
 """
 
+from bias_pipeline.metrics.functional.amplification import directional, mals
 from bias_pipeline.metrics.functional.attack import (
     accuracy_and_confidence_parts,
     expected_calibration_error,
@@ -16,17 +17,26 @@ from bias_pipeline.metrics.functional.attack import (
     leakage,
     lic,
 )
+from bias_pipeline.metrics.functional.counts import Counts
+from bias_pipeline.metrics.functional.fairness import epsilon
+from bias_pipeline.metrics.functional.multi import multi_directional, multi_mals
 from bias_pipeline.metrics.functional.relation import RELATIONS, difference, normalised, ratio
 
 __all__ = [
     "RELATIONS",
+    "Counts",
     "accuracy_and_confidence_parts",
     "difference",
+    "directional",
+    "epsilon",
     "expected_calibration_error",
     "image_captioner2",
     "inverse_cross_entropy",
     "leakage",
     "lic",
+    "mals",
+    "multi_directional",
+    "multi_mals",
     "normalised",
     "ratio",
 ]

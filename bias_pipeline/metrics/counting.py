@@ -1,0 +1,388 @@
+"""What all counting metrics share: what images and captions say, sums over images, intervals.
+
+A counting metric turns a corpus into tables with a row an image and says which numbers their sums
+make (:class:`Tally`). Resampling images is then a matrix product of weights and tables. Nothing is
+trained and no seed plays a part.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.hashing import UIntArray, mix
+from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.split import Split
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.text.mentions import group_mentions, named_group, one_of
+from bias_pipeline.text.tasks import task_mentions
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Sums = Mapping[str, FloatArray]
+
+COUNT = "count"
+MOST_BUNDLES = 16_384
+FEWEST_BUNDLES = 1_024
+_CELLS = 20_000_000  # of the tables of bundles, all together
+
+
+class Seen:
+    """What images and captions say, before any metric.
+
+    Args:
+        corpus: raw captions.
+        attribute: whose groups are read.
+        words: a preset of the attribute, None for its own words.
+        vocabulary: whose tasks are read, if any.
+        exclude: tasks left out.
+
+    Raises:
+        DataError: if no image has both a group and a caption of the model.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        attribute: Attribute,
+        words: str | None,
+        vocabulary: TaskVocabulary | None = None,
+        exclude: Sequence[str] = (),
+    ) -> None:
+        grouping = corpus.groupings[attribute.name]
+        self.corpus, self.attribute, self.vocabulary = corpus, attribute, vocabulary
+        self.groups, self.codes = grouping.names, grouping.codes
+        listed = attribute.counted_words(words)
+        self.words = {name: listed.get(name, ()) for name in grouping.names}
+        known = vocabulary.tasks if vocabulary else {}
+        self.tasks = tuple(name for name in known if name not in exclude)
+        self.labelled: Mask = self.codes >= 0
+        if not (self.labelled & self.has("model")).any():
+            raise DataError(
+                f"captioner {corpus.captioner!r}: no image has both a group of "
+                f"{attribute.name!r} and a caption"
+            )
+
+    def has(self, side: str) -> Mask:
+        """(N,) images that a side describes."""
+        described = np.zeros(len(self.corpus), bool)
+        described[self.corpus.side(side).images] = True
+        return described
+
+    def images(self, side: str) -> IntArray:
+        """(C,) image of each caption of a side."""
+        return self.corpus.side(side).images
+
+    def named(self, side: str) -> IntArray:
+        """(C,) the one group that each caption names, below 0 for none or several."""
+        return named_group(self.corpus.side(side), self.words)
+
+    def named_together(self, side: str) -> IntArray:
+        """(N,) the one group that all captions of an image together name."""
+        return one_of(self.by_image(side, group_mentions(self.corpus.side(side), self.words)))
+
+    def mentions(self, side: str) -> sparse.csr_array:
+        """(C, T) tasks that each caption names."""
+        assert self.vocabulary is not None
+        return task_mentions(self.corpus.side(side), self.vocabulary, self.tasks)
+
+    def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
+        """(N, ...) sums over each image's captions."""
+        images = self.images(side)
+        shape = (len(self.corpus), len(images))
+        gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
+        return sparse.csr_array(gather @ captions)
+
+    @cached_property
+    def objects(self) -> sparse.csr_array:
+        """(N, T) tasks that are in each image.
+
+        Raises:
+            NotApplicableError: if the data set has no objects.
+        """
+        if self.corpus.objects is None or not any(self.corpus.objects):
+            raise NotApplicableError(
+                f"dataset {self.corpus.dataset!r} has no objects for these images; read labels "
+                "from human captions where the metric has labels=union, or choose another metric"
+            )
+        column = {task: number for number, task in enumerate(self.tasks)}
+        lengths = np.fromiter(map(len, self.corpus.objects), np.int64, len(self.corpus))
+        names = chain.from_iterable(self.corpus.objects)
+        found = np.fromiter((column.get(name, -1) for name in names), np.int64, lengths.sum())
+        rows = np.repeat(np.arange(len(self.corpus)), lengths)
+        return cells(rows[found >= 0], found[found >= 0], self.shape)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, T)."""
+        return len(self.corpus), len(self.tasks)
+
+    @cached_property
+    def known(self) -> Mask:
+        """(N,) images whose objects are known; an image without any is taken for unknown."""
+        return np.fromiter(map(bool, self.corpus.objects or [()] * len(self.corpus)), bool)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether any image's objects are known."""
+        return bool(self.known.any())
+
+    def neutral_rate(self, side: str, images: Mask) -> float:
+        """Share of a side's captions of some images that name no group, by the attribute's words.
+
+        The same whatever list a metric counts with, so it compares metrics and captioners.
+        """
+        captions = self.corpus.side(side)
+        chosen = images[captions.images]
+        if not chosen.any():
+            return math.nan
+        own = {name: self.attribute.words.get(name, ()) for name in self.attribute.groups}
+        silent = named_group(captions, own) == -1
+        return float(silent[chosen].mean())
+
+
+def cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
+    """A table that counts (row, column) pairs.
+
+    Example:
+        >>> cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
+        [[0.0, 2.0]]
+    """
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
+    """(N, K * T) each row of a table in the columns of its group; rows of no group are empty.
+
+    Args:
+        codes: (N,) group of each row, below 0 for none.
+        table: (N, T).
+        n_groups: K.
+
+    Example:
+        >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
+        >>> crossed(np.array([1, 0, -1]), table, 2).toarray().tolist()
+        [[0.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    n_tasks = table.shape[1]
+    code = np.repeat(codes, np.diff(table.indptr))
+    kept = code >= 0
+    columns = code[kept] * n_tasks + table.indices[kept]
+    rows = np.repeat(np.arange(len(codes)), np.diff(table.indptr))[kept]
+    shape = (len(codes), n_groups * n_tasks)
+    return sparse.csr_array((table.data[kept], (rows, columns)), shape=shape)
+
+
+def only(table: sparse.csr_array, images: Mask) -> sparse.csr_array:
+    """A table whose rows of other images are empty."""
+    kept = images[np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))]
+    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))[kept]
+    return sparse.csr_array((table.data[kept], (rows, table.indices[kept])), shape=table.shape)
+
+
+def one_hot(codes: IntArray, n_groups: int, weights: FloatArray | None = None) -> sparse.csr_array:
+    """(N, K) one column a row, none where the code is below 0."""
+    rows = np.flatnonzero(codes >= 0)
+    data = np.ones(len(rows)) if weights is None else weights[rows]
+    return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))
+
+
+def by_group(sums: FloatArray, n_groups: int) -> FloatArray:
+    """(B, K, T) from (B, K * T) sums of a crossed table."""
+    return sums.reshape(len(sums), n_groups, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """What a number rests on.
+
+    Attributes:
+        images: (N,) the images.
+        side: whose captions its neutral rate describes.
+        unit: see :class:`~bias_pipeline.metrics.base.Part`; a ``count`` has no interval.
+    """
+
+    images: Mask
+    side: str = "model"
+    unit: str = "fraction"
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What a metric counts, and what it makes of the sums.
+
+    Attributes:
+        tables: name to (N, C) counts of each image.
+        numbers: sums of the tables, (B, C) each, to named numbers (B,).
+        about: the same for all numbers that ``parts`` does not name.
+        parts: name of a number to what it rests on.
+        audit: for the manifest.
+        notes: for the reader.
+    """
+
+    tables: Mapping[str, sparse.csr_array]
+    numbers: Callable[[Sums], Mapping[str, FloatArray]]
+    about: About
+    parts: Mapping[str, About] = field(default_factory=dict)
+    audit: Mapping[str, object] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+class Bundles:
+    """Images in bundles that are resampled whole.
+
+    With few images each is a bundle of its own: the bootstrap by image. With many, they are dealt
+    into bundles by a hash of their ids, whose sums vary as the images do, so the interval has the
+    same expected width and costs no more than that of a small corpus. The same image is in the
+    same bundle whatever captioner is scored.
+
+    Args:
+        rows: the images.
+        keys: (N,) hashes of all images' ids.
+        n_columns: how many sums there will be: wide tables get fewer bundles.
+
+    Attributes:
+        keys: one for each bundle, to resample it by.
+    """
+
+    def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
+        most = int(np.clip(_CELLS // max(n_columns, 1), FEWEST_BUNDLES, MOST_BUNDLES))
+        self.rows, self.bundle, self.keys = rows, np.arange(len(rows)), keys[rows]
+        if len(rows) > most:
+            self.bundle = (mix(self.keys) % np.uint64(most)).astype(np.int64)
+            self.keys = np.arange(most, dtype=np.uint64)
+
+    def sums(self, table: sparse.csr_array) -> FloatArray:
+        """(number of bundles, C) sums of a table's rows."""
+        gather = sparse.csr_array(
+            (np.ones(len(self.rows)), (self.bundle, self.rows)),
+            shape=(len(self.keys), table.shape[0]),
+        )
+        return np.asarray((gather @ table).toarray(), np.float64)
+
+
+class CountingMetric(Metric):
+    """A metric that counts.
+
+    Args:
+        attribute: whose groups are compared.
+        stats: how intervals are made.
+        words: a preset of the attribute whose words name the groups; None, or one that the
+            attribute does not have: its own words.
+    """
+
+    def __init__(self, attribute: Attribute, stats: Bootstrap, words: str | None = None) -> None:
+        self.attribute = attribute
+        self.stats = stats
+        self.words = words
+
+    def see(self, corpus: Corpus) -> Seen:
+        """What the metric looks at."""
+        return Seen(corpus, self.attribute, self.words)
+
+    @abstractmethod
+    def tally(self, seen: Seen) -> Tally:
+        """What is counted.
+
+        Raises:
+            NotApplicableError: if the data do not permit the metric.
+        """
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See the class; nothing is trained."""
+        del splits
+        seen = self.see(corpus)
+        tally = self.tally(seen)
+        estimates = _estimates(tally, corpus.keys, self.stats)
+
+        @cache
+        def neutral(side: str, images: bytes) -> float:
+            return seen.neutral_rate(side, np.frombuffer(images, bool))
+
+        parts = {}
+        for name, estimate in estimates.items():
+            about = tally.parts.get(name, tally.about)
+            parts[name] = Part(
+                estimate=_uncertain(estimate) if about.unit == COUNT else estimate,
+                unit=about.unit,
+                n_images=int(about.images.sum()),
+                coverage=float(about.images.sum() / seen.labelled.sum()),
+                neutral_rate=neutral(about.side, about.images.tobytes()),
+            )
+        return Score(parts, audit=tally.audit, notes=[*corpus.notes, *tally.notes])
+
+
+class TaskMetric(CountingMetric):
+    """A counting metric of groups and tasks.
+
+    Args:
+        attribute: whose groups are A.
+        task: whose tasks are T.
+        stats: how intervals are made.
+        words: see :class:`CountingMetric`.
+        exclude_tasks: tasks left out; every image shows a person.
+
+    Raises:
+        UsageError: if an excluded task is unknown.
+    """
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        task: TaskVocabulary,
+        stats: Bootstrap,
+        words: str | None = None,
+        exclude_tasks: Sequence[str] = ("person",),
+    ) -> None:
+        super().__init__(attribute, stats, words)
+        for name in exclude_tasks:
+            choice("exclude_tasks", name, task.tasks)
+        self.task = task
+        self.exclude_tasks = tuple(exclude_tasks)
+
+    def see(self, corpus: Corpus) -> Seen:
+        """What the metric looks at."""
+        return Seen(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
+
+
+def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """A named choice.
+
+    Raises:
+        UsageError: if it is none of the known ones.
+    """
+    if value not in known:
+        raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
+    return value
+
+
+def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[str, Estimate]:
+    used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
+    rows = np.flatnonzero((used > 0) | tally.about.images)
+    bundles = Bundles(rows, keys, sum(t.shape[1] for t in tally.tables.values()))
+    sums = {name: bundles.sums(table) for name, table in tally.tables.items()}
+
+    def evaluate(weights: FloatArray) -> dict[str, FloatArray]:
+        found = tally.numbers({name: weights @ own for name, own in sums.items()})
+        return {name: np.asarray(values)[:, None] for name, values in found.items()}
+
+    found = stats.estimate_weighted(bundles.keys, evaluate)
+    return {name: replace(estimate, n_seeds=0) for name, estimate in found.items()}
+
+
+def _uncertain(estimate: Estimate) -> Estimate:
+    """A plain count: resampling images would not say how sure it is."""
+    nan = math.nan
+    return replace(estimate, image_std=nan, ci_low=nan, ci_high=nan)

@@ -1,0 +1,105 @@
+"""Counts of groups and tasks, by label and by prediction: what all counting metrics start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often each of K groups meets each of T tasks; leading axes are free (bootstrap samples).
+
+    *Labelled* is what is held to be true, *predicted* what the captioner's captions say.
+
+    Attributes:
+        total: (...) observations of the labels.
+        groups: (..., K) labelled group.
+        tasks: (..., T) labelled task.
+        labels: (..., K, T) labelled group and labelled task.
+        captioned: (..., K) labelled group, in the captioner's observations.
+        task_given_group: (..., K, T) labelled group and predicted task, of those.
+        group_given_task: (..., K, T) predicted group and labelled task.
+        joint: (..., K, T) predicted group and predicted task.
+    """
+
+    total: FloatArray
+    groups: FloatArray
+    tasks: FloatArray
+    labels: FloatArray
+    captioned: FloatArray
+    task_given_group: FloatArray
+    group_given_task: FloatArray
+    joint: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        groups: FloatArray,
+        tasks: FloatArray,
+        predicted_groups: FloatArray,
+        predicted_tasks: FloatArray,
+        weights: FloatArray | None = None,
+    ) -> Counts:
+        """Count N rows.
+
+        Args:
+            groups: (N, K) labelled groups, one-hot.
+            tasks: (N, T) labelled tasks, multi-hot.
+            predicted_groups: (N, K), all zero where no single group is predicted.
+            predicted_tasks: (N, T).
+            weights: (N,) how many images a row stands for; one if left out.
+
+        Example:
+            >>> one = np.eye(2)
+            >>> Counts.of(one, one, one, one, np.array([3.0, 2.0])).joint.tolist()
+            [[3.0, 0.0], [0.0, 2.0]]
+        """
+        each = np.ones(len(groups)) if weights is None else np.asarray(weights, np.float64)
+        a, t, a_hat, t_hat = (
+            np.asarray(x, np.float64) for x in (groups, tasks, predicted_groups, predicted_tasks)
+        )
+        weighted, weighted_hat = (a * each[:, None]).T, (a_hat * each[:, None]).T
+        return cls(
+            total=each.sum(),
+            groups=each @ a,
+            tasks=each @ t,
+            labels=weighted @ t,
+            captioned=each @ a,
+            task_given_group=weighted @ t_hat,
+            group_given_task=weighted_hat @ t,
+            joint=weighted_hat @ t_hat,
+        )
+
+
+def share(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """``part / whole``, NaN where the whole is 0.
+
+    Example:
+        >>> share(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
+        [0.25, nan]
+    """
+    part, whole = np.broadcast_arrays(part, whole)
+    quotient = np.full(part.shape, np.nan)
+    return np.divide(part, whole, out=quotient, where=whole != 0)
+
+
+def known_mean(values: FloatArray, axes: int) -> FloatArray:
+    """Mean over the last axes without NaN; NaN where nothing is known.
+
+    Args:
+        values: any shape.
+        axes: over how many of the last axes.
+
+    Example:
+        >>> known_mean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()
+        [1.0, nan]
+    """
+    over = tuple(range(-axes, 0))
+    known = np.isfinite(values)
+    return share(np.where(known, values, 0.0).sum(axis=over), known.sum(axis=over))

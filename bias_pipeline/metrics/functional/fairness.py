@@ -1,0 +1,52 @@
+"""Differential fairness (Foulds et al. 2020) of what captions name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+PRIORS: Mapping[str, float] = {"none": 0.0, "jeffreys": 0.5, "laplace": 1.0}
+
+
+def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "laplace") -> FloatArray:
+    """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
+
+    P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior.
+
+    Args:
+        joint: (..., K, T) captions of a group that name a task.
+        groups: (..., K) captions of a group.
+        prior: name of alpha: ``laplace`` 1, ``jeffreys`` 1/2, ``none`` 0.
+
+    Returns:
+        (..., T), 0 or more; NaN without captions of some group, and, with no prior, where a group
+        is never given the task.
+
+    Example:
+        >>> counts = np.array([[20.0], [10.0]])
+        >>> epsilons(counts, np.array([100.0, 100.0]), "none").round(4).tolist()
+        [0.6931]
+    """
+    alpha = PRIORS[prior]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = (joint + alpha) / (groups + 2 * alpha)[..., :, None]
+        logs = np.log(np.where((rate > 0) & (groups > 0)[..., :, None], rate, np.nan))
+    spread: FloatArray = logs.max(axis=-2) - logs.min(axis=-2)
+    return spread
+
+
+def epsilon(joint: FloatArray, groups: FloatArray, prior: str = "laplace") -> FloatArray:
+    """Differential fairness: the largest of :func:`epsilons`, NaN if none is known.
+
+    Example:
+        >>> epsilon(np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100]), "none").round(4).item()
+        0.6931
+    """
+    each = epsilons(joint, groups, prior)
+    known = np.isfinite(each)
+    largest = np.where(known, each, -np.inf).max(axis=-1, initial=-np.inf)
+    return np.where(known.any(axis=-1), largest, np.nan)

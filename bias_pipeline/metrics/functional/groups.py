@@ -1,0 +1,119 @@
+"""Whom captions name, against who is there: error, ratio, rates per group.
+
+``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; in
+the last column those that name none or several.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.metrics.functional.counts import share
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> FloatArray:
+    """(K, K + 1) counts, see the module.
+
+    Args:
+        labels: (N,) labelled groups.
+        named: (N,) named groups, below 0 where there is not one.
+        n_groups: K.
+
+    Example:
+        >>> outcomes(np.array([0, 0, 1]), np.array([0, 1, -1]), 2).tolist()
+        [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    column = np.where(named < 0, n_groups, named)
+    cells = np.bincount(labels * (n_groups + 1) + column, minlength=n_groups * (n_groups + 1))
+    return cells.reshape(n_groups, n_groups + 1).astype(np.float64)
+
+
+def rates(outcomes: FloatArray) -> FloatArray:
+    """(..., K, 3) per group: correct, incorrect and other, which sum to 1.
+
+    Source: Hendricks et al. 2018, section 4.
+
+    Example:
+        >>> rates(np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 0.0]])).tolist()
+        [[0.6, 0.1, 0.3], [1.0, 0.0, 0.0]]
+    """
+    named, other = outcomes[..., :-1], outcomes[..., -1]
+    correct = np.diagonal(named, axis1=-2, axis2=-1)
+    counts = np.stack([correct, named.sum(axis=-1) - correct, other], axis=-1)
+    return share(counts, counts.sum(axis=-1, keepdims=True))
+
+
+def error(outcomes: FloatArray, over: str = "all") -> FloatArray:
+    """(...) share of images whose caption names another group than the labelled one.
+
+    Args:
+        outcomes: see the module.
+        over: ``all`` labelled images, or those with a ``named`` group only.
+
+    Source: Hendricks et al. 2018, section 4; published tables divide by all images.
+
+    Example:
+        >>> counts = np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 6.0]])
+        >>> error(counts).item(), round(error(counts, "named").item(), 4)
+        (0.05, 0.0909)
+    """
+    named = outcomes[..., :-1]
+    wrong = named.sum(axis=(-2, -1)) - np.trace(named, axis1=-2, axis2=-1)
+    whole = outcomes if over == "all" else named
+    return share(wrong, whole.sum(axis=(-2, -1)))
+
+
+def ratio(counts: FloatArray, numerator: int = 0) -> FloatArray:
+    """(...) how many of one group there are for one of the other, NaN for none of the other.
+
+    Args:
+        counts: (..., 2) captions or labels of each of two groups.
+        numerator: which group is divided by the other. Published tables have men by women;
+            Hendricks et al. 2018 women by men.
+
+    Example:
+        >>> ratio(np.array([30.0, 10.0])).item(), round(ratio(np.array([30.0, 10.0]), 1).item(), 2)
+        (3.0, 0.33)
+    """
+    return share(counts[..., numerator], counts[..., 1 - numerator])
+
+
+def divergence(distributions: FloatArray) -> FloatArray:
+    """Jensen-Shannon divergence of K distributions in bits, in [0, log2 K]; 0 log 0 is 0.
+
+    Args:
+        distributions: (..., K, C), the last axis sums to 1.
+
+    Source: Hendricks et al. 2018 (two groups); with more, that of Lin 1991 with equal weights.
+
+    Example:
+        >>> divergence(np.array([[1.0, 0.0], [0.0, 1.0]])).item()
+        1.0
+    """
+    mean = distributions.mean(axis=-2)
+    return _entropy(mean) - _entropy(distributions).mean(axis=-1)
+
+
+def rates_without_discarded(counts: FloatArray) -> FloatArray:
+    """(..., 3) correct, wrong and neutral of one group, as GAIC divides.
+
+    Args:
+        counts: (..., 4) correct, wrong, neutral, and discarded, which no rate counts.
+
+    Source: Tang et al. 2021 (GAIC).
+
+    Example:
+        >>> rates_without_discarded(np.array([2.0, 1.0, 1.0, 6.0])).tolist()
+        [0.5, 0.25, 0.25]
+    """
+    kept = counts[..., :3]
+    return share(kept, kept.sum(axis=-1, keepdims=True))
+
+
+def _entropy(p: FloatArray) -> FloatArray:
+    bits: FloatArray = -(p * np.log2(np.where(p > 0, p, 1.0))).sum(axis=-1)
+    return np.maximum(bits, 0.0) + 0.0
