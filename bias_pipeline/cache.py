@@ -19,6 +19,10 @@ from bias_pipeline.errors import ResourceError
 
 log = logging.getLogger(__name__)
 
+# Can only be read by setting it, which another thread would notice; so it is read once.
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)
+
 
 class ArrayCache:
     """Arrays of float64 on disk.
@@ -84,6 +88,7 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o666 & ~_UMASK)  # as any other file: others may read a result
             file.write(content)
             if sync:
                 file.flush()

@@ -52,6 +52,7 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
     commands: dict[str, Command] = {
         "run": _run,
         "compare": _compare,
+        "report": _report,
         "metrics": _metrics,
         "analysis": _analysis,
     }
@@ -93,6 +94,24 @@ def _compare(words: list[str]) -> int:
     from bias_pipeline import contest
 
     return contest.run(words)
+
+
+def _report(words: list[str]) -> int:
+    from argparse import ArgumentParser
+    from pathlib import Path
+
+    from bias_pipeline.report.page import write_page
+
+    parser = ArgumentParser(
+        "python -m bias_pipeline report", description="Finished runs as one page"
+    )
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
+    parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")
+    arguments = parser.parse_args(words)
+    out = arguments.out or arguments.folder / "report.html"
+    write_page(arguments.folder, out)
+    print(out)
+    return 0
 
 
 def _metrics(words: list[str]) -> int:

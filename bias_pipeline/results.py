@@ -148,6 +148,10 @@ class ResultStore:
             raise ResourceError(f"{path} is absent; run the cell first")
         return read_predictions(path, ids)
 
+    def has_draws(self, run_id: str) -> bool:
+        """Whether a finished run can be compared: its headlines were resampled."""
+        return (self.root / run_id / DRAWS).is_file()
+
     def draws(self, run_id: str) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
 

@@ -77,7 +77,10 @@ class Contest:
 
 
 def contests(
-    results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]], level: float = 0.95
+    results: Sequence[Result],
+    draws: Mapping[str, Mapping[str, Draws]],
+    level: float = 0.95,
+    least: int = 2,
 ) -> list[Contest]:
     """Compare captioners that differ in nothing else.
 
@@ -85,9 +88,10 @@ def contests(
         results: cells, those of the first captioner first.
         draws: run id to the headlines under resampling.
         level: of intervals and tests, in (0, 1).
+        least: how many captioners make a contest.
 
     Returns:
-        One contest for each headline of each group of cells with two captioners or more.
+        One contest for each headline of each group of cells with that many captioners.
 
     Raises:
         DataError: if cells differ in seeds or resampling.
@@ -96,7 +100,7 @@ def contests(
     for group in _alike(results):
         for part in HEADLINES:
             own = [r for r in group if part in draws[r.run_id]]
-            if len(own) > 1:
+            if len(own) >= least:
                 found.append(_contest(own, part, draws, level))
     return found
 

@@ -30,7 +30,7 @@ CHOICES = (
 )
 _NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
-PLAIN_WIDTH = 200
+PLAIN_WIDTH = 1000  # nothing wraps where lines may be long
 
 
 def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] = ()) -> None:
@@ -161,7 +161,7 @@ def _line(
     first = next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
     mark = "" if _amplifies(result) else " †"
     names = [str(getattr(first, name)) + (mark if name == varying[-1] else "") for name in varying]
-    scores = [_headline(rows[p], result) if p in rows else "–" for p in headlines]
+    scores = [headline_cell(rows[p], result) if p in rows else "–" for p in headlines]
     attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
     return [
         *names,
@@ -174,19 +174,26 @@ def _line(
     ]
 
 
-def _headline(row: Row, result: Result) -> str:
-    reading = _reading(result).get("neutral", {})
-    neutral = reading.get(row.part, 0.0) if isinstance(reading, Mapping) else 0.0
+def headline_name(row: Row) -> str:
+    """The metric, and the direction if it has two."""
+    return f"{row.metric} {_NAMES[row.part]}" if row.part in _NAMES else row.metric
+
+
+def headline_cell(row: Row, result: Result) -> str:
+    """Value, interval and where it points."""
+    neutrals = reading(result).get("neutral", {})
+    neutral = neutrals.get(row.part, 0.0) if isinstance(neutrals, Mapping) else 0.0
     return f"{interval(row)} {arrow(row, float(neutral))}".rstrip()
 
 
-def _reading(result: Result) -> Mapping[str, object]:
+def reading(result: Result) -> Mapping[str, object]:
+    """How a result's metric is read: its title, direction and neutral values."""
     found = result.manifest.get("metric", {})
     return found if isinstance(found, Mapping) else {}
 
 
 def _direction(result: Result) -> str:
-    return str(_reading(result).get("direction", ""))
+    return str(reading(result).get("direction", ""))
 
 
 def _varying(results: Sequence[Result]) -> list[str]:

@@ -1,0 +1,242 @@
+"""The report: one page that holds every finished run and nothing foreign."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.report.bibliography import SOURCES, bibtex
+from bias_pipeline.report.figures import forest, quadrants
+from bias_pipeline.report.page import page, write_page
+from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.stats.bootstrap import Draws
+from tests.report.test_tables import HOSTILE, row
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+LOWER = {"title": "Leakage", "direction": "lower is fairer", "neutral": {"score": 0.0}}
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes, and the text outside of styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def result(captioner: str = "cap", note: str = "", **more: object) -> Result:
+    own = row(captioner=captioner, metric="lic", run_id=f"run-{captioner}", **more)
+    manifest = {"metric": LOWER, "notes": [note] if note else [], "config": None}
+    return Result(own.run_id, [own, replace(own, part="group:a")], manifest)
+
+
+def draw(value: float) -> Draws:
+    return Draws(np.full(2, value), value + 0.01 * np.random.default_rng(0).normal(size=(50, 2)))
+
+
+def directional(captioner: str) -> Result:
+    rows = [
+        row(captioner=captioner, metric="dbac", part=part, value=value)
+        for part, value in (("a_to_t", 0.2), ("t_to_a", -0.1))
+    ]
+    return Result(captioner, rows, {"metric": LOWER, "notes": []})
+
+
+# --- what is on the page
+
+
+def test_every_captioner_is_on_the_page() -> None:
+    text = Elements(page([result("sat"), result("oscar")], {})).text
+    assert "sat" in text
+    assert "oscar" in text
+
+
+def test_a_headline_stands_with_its_interval() -> None:
+    assert "12.3 [10.0, 15.0] ↑" in page([result(value=0.123, ci_low=0.1, ci_high=0.15)], {})
+
+
+def test_captioners_are_put_into_groups_that_differ() -> None:
+    results = [result("fair", value=0.1), result("unfair", value=0.5)]
+    draws = {"run-fair": {"score": draw(0.1)}, "run-unfair": {"score": draw(0.5)}}
+    cells = re.findall(r"<td>([ab])</td>", page(results, draws))
+    assert cells == ["a", "b"]
+
+
+def test_the_fairest_stands_first() -> None:
+    results = [result("unfair", value=0.5), result("fair", value=0.1)]
+    draws = {"run-fair": {"score": draw(0.1)}, "run-unfair": {"score": draw(0.5)}}
+    standings = page(results, draws).partition("Fairest first")[2]
+    assert standings.index("fair<") < standings.index("unfair<")
+
+
+def test_what_cannot_be_compared_is_in_the_overview() -> None:
+    assert "50.0 [50.0, 50.0]" in page([result()], {})
+
+
+def test_directions_have_a_figure() -> None:
+    text = page([directional("sat")], {})
+    assert 'aria-label="dbac: directions, x, x"' in text
+
+
+def test_every_figure_has_its_numbers_in_a_table() -> None:
+    found = page([directional("sat")], {}).partition("dbac: directions")[2]
+    assert "The numbers of the figure" in found
+
+
+def test_metrics_are_correlated_over_enough_captioners() -> None:
+    results = [result(f"c{i}", value=i / 10) for i in range(4)]
+    more = [
+        Result(f"l{i}", [row(captioner=f"c{i}", metric="leakage", value=i / 9)], {})
+        for i in range(4)
+    ]
+    assert "Rank correlation (Spearman) of headlines over 4 captioners" in page(results + more, {})
+
+
+def test_notes_of_runs_are_told() -> None:
+    assert "cap: read this" in page([result(note="read this")], {})
+
+
+def test_an_absent_number_is_a_dash() -> None:
+    nan = dict.fromkeys(("value", "ci_low", "ci_high", "p_value"), math.nan)
+    assert "nan" not in Elements(page([result(**nan)], {})).text.lower()
+
+
+def test_captioners_of_unknown_training_are_marked() -> None:
+    assert "cap †" in page([result()], {})
+
+
+def test_metrics_are_cited() -> None:
+    assert "hirota2022lic" in page([result()], {})
+
+
+@pytest.mark.parametrize("metric", SOURCES)
+def test_every_source_has_an_entry_with_a_title(metric: str) -> None:
+    assert bibtex([metric]).count("\n  title = {") == len(SOURCES[metric])
+
+
+def test_a_source_is_cited_once() -> None:
+    assert bibtex(["gender_error", "gender_ratio"]).count("@") == 1
+
+
+# --- nothing foreign
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, '"><img src=x onerror=alert(1)>', "$\\frac{1}{"])
+def test_e9_hostile_text_makes_no_element(text: str) -> None:
+    harmless = [tag for tag, _ in Elements(page([result("cap", "note")], {})).found]
+    hostile = [tag for tag, _ in Elements(page([result(text, text)], {})).found]
+    assert hostile == harmless
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\x00", "\ud800"])
+def test_e7_signs_that_turn_text_around_are_written_out(sign: str) -> None:
+    assert sign not in page([result(f"a{sign}b", f"a{sign}b")], {})
+
+
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
+    links = [
+        value
+        for tag, attributes in Elements(page([result(), directional("sat")], {})).found
+        for key, value in attributes.items()
+        if key in ("src", "href", "action", "data") and tag != "use"
+    ]
+    assert [link for link in links if not str(link).startswith("#")] == []
+
+
+def test_the_page_runs_nothing() -> None:
+    tags = {tag for tag, _ in Elements(page([result()], {})).found}
+    assert not tags & {"script", "iframe", "object", "embed", "form"}
+
+
+def test_the_browser_is_told_to_load_nothing() -> None:
+    policy = [
+        a for tag, a in Elements(page([result()], {})).found if tag == "meta" and "content" in a
+    ]
+    assert any(str(a["content"]).startswith("default-src 'none'") for a in policy)
+
+
+def test_the_same_results_make_the_same_page() -> None:
+    assert page([result(), directional("sat")], {}) == page([result(), directional("sat")], {})
+
+
+@pytest.mark.parametrize("name", ["a $x^2$ b", "a_b^c", "\\alpha"])
+def test_a_name_in_a_figure_is_no_formula(name: str) -> None:
+    assert name in Elements(forest([row(captioner=name)], 0.0, "t")).text
+
+
+def test_a_figure_takes_its_colours_from_the_page() -> None:
+    svg = quadrants([(row(), row())], "t")
+    assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= {
+        "none",
+        "var(--ink)",
+        "var(--faint)",
+        "var(--mark)",
+    }
+
+
+# --- files
+
+
+def store(folder: Path, count: int = 2) -> Path:
+    for i in range(count):
+        ResultStore(folder).save(result(f"c{i}", value=i / count))
+    return folder
+
+
+def test_the_page_of_a_folder_is_written(tmp_path: Path) -> None:
+    write_page(store(tmp_path / "runs"), tmp_path / "new" / "page.html")
+    assert "c1" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_may_be_read_by_others(tmp_path: Path) -> None:
+    write_page(store(tmp_path / "runs"), tmp_path / "page.html")
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "page.html").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_an_empty_folder_has_nothing_to_report(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no finished run"):
+        write_page(tmp_path, tmp_path / "page.html")
+
+
+def test_an_absent_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="nowhere"):
+        write_page(tmp_path / "nowhere", tmp_path / "page.html")
+
+
+def test_a_thousand_rows_stay_small(tmp_path: Path) -> None:
+    found = page([result(f"c{i}", value=i / 500) for i in range(500)], {})
+    assert len(found) < 5_000_000
+
+
+# --- in a real browser
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_a_browser_shows_the_page_without_complaint(tmp_path: Path) -> None:
+    write_page(store(tmp_path / "runs"), tmp_path / "page.html")
+    assert BROWSER is not None
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+    command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command += ["--enable-logging=stderr", "--v=0", "--dump-dom", "--virtual-time-budget=2000"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", (tmp_path / "page.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert (complaints, "c1" in done.stdout) == ([], True)
