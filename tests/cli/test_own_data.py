@@ -1,0 +1,73 @@
+"""Your own captions, through the door."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Run, part, results
+from tests.coco_folder import CAPTIONS, INSTANCES, LABELS, MINE, write_folder
+from tests.coco_folder import results as captions
+
+QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
+
+
+def table(folder: Path) -> list[dict[str, str]]:
+    with (folder / "outputs" / "table.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """All files named one by one, as in the README."""
+    root = write_folder(tmp_path / "data")
+    keys = {"captions": CAPTIONS, "attributes": LABELS, "instances": INSTANCES}
+    named = [f"dataset.{key}={root / name}" for key, name in keys.items()]
+    return ["dataset=coco", *named, f"captioner={root / MINE}", *QUICK]
+
+
+def test_files_named_one_by_one_are_scored(run: Run, words: list[str], tmp_path: Path) -> None:
+    code, printed = run(*words, "metric=lic,leakage")
+    assert code == 0, printed
+    assert "3 images belong to no group and are not scored: empty 1, Both 1, Unsure 1" in printed
+    assert {row["captioner"] for row in table(tmp_path)} == {"mine"}
+
+
+def test_e2_a_captioner_that_does_not_fit_ends_with_3(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    write_folder(tmp_path / "data", {MINE: captions()[6:]})
+    code, printed = run(*words)
+    assert code == 3
+    assert "6 of 60 labelled images have no caption" in printed
+    assert "Traceback" not in printed
+
+
+def test_e2_without_strict_the_table_is_marked(run: Run, words: list[str], tmp_path: Path) -> None:
+    write_folder(tmp_path / "data", {MINE: captions()[6:]})
+    code, printed = run(*words, "dataset.strict=false")
+    assert code == 0
+    assert "mine: dataset.strict=false: 6 of 60 labelled images have no caption" in printed
+    assert part(results(tmp_path)[0], "model")["coverage"] < 1
+
+
+def test_a_sweep_of_files_is_a_sweep(run: Run, words: list[str], tmp_path: Path) -> None:
+    write_folder(tmp_path / "data", {"captioners/other.json": captions()})
+    both = f"captioner={tmp_path / 'data' / MINE},{tmp_path / 'data/captioners/other.json'}"
+    code, printed = run(*words[:-4], both, *QUICK)
+    assert code == 0, printed
+    assert {row["captioner"] for row in table(tmp_path)} == {"mine", "other"}
+
+
+def test_captioner_all_is_the_folder(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {"captioners/other.json": captions()})
+    code, printed = run("dataset=coco", f"dataset.root={root}", "captioner=all", *QUICK)
+    assert code == 0, printed
+    assert len(results(tmp_path)) == 2
+
+
+def test_an_absent_captioner_file_ends_with_5(run: Run, words: list[str], tmp_path: Path) -> None:
+    code, printed = run(*words, f"captioner={tmp_path}/nowhere.json")
+    assert (code, "nowhere.json is absent" in printed) == (5, True)
