@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.cli.commands import Run, part, results
 from tests.coco_folder import CAPTIONS, INSTANCES, LABELS, MINE, write_folder
 from tests.coco_folder import results as captions
+from tests.relic_file import write_table
 
 QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
 
@@ -71,3 +73,21 @@ def test_captioner_all_is_the_folder(run: Run, tmp_path: Path) -> None:
 def test_an_absent_captioner_file_ends_with_5(run: Run, words: list[str], tmp_path: Path) -> None:
     code, printed = run(*words, f"captioner={tmp_path}/nowhere.json")
     assert (code, "nowhere.json is absent" in printed) == (5, True)
+
+
+def test_both_sides_of_relic_are_printed(run: Run, tmp_path: Path) -> None:
+    root = write_table(tmp_path / "data")
+    words = ["dataset=relic", f"dataset.root={root}", "attribute=age", "captioner=all"]
+    code, printed = run(*words, "seeds=1", "stats.resamples=20", "logger=csv")
+    assert code == 0, printed
+    assert "–" not in next(line for line in printed.splitlines() if " sat " in line)
+
+
+def test_an_override_may_refer_to_another_key(run: Run, tmp_path: Path) -> None:
+    """As the study of age does to add words to a published list."""
+    words = "masking.words=['${attribute.presets.lic.words}',somebody]"
+    code, printed = run("dataset.n_images=300", words, *QUICK)
+    assert code == 0, printed
+    (path,) = results(tmp_path)
+    manifest = json.loads(path.read_text(encoding="utf-8"))["manifest"]
+    assert words in manifest["overrides"]
