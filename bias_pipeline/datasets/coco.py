@@ -137,7 +137,7 @@ class CocoDataset(Dataset):
         """See :meth:`Dataset.load`."""
         path = self._captions_file(captioner)
         labels = self._labels(attribute)
-        model, repeated = model_captions(path)
+        model, repeated = self._model(path)
         human, repeated_human = self._human()
         objects = self._objects()
         images = self._images(labels)
@@ -169,6 +169,9 @@ class CocoDataset(Dataset):
             )
         check_file(path, "dataset.attributes")
         return read_labels(path, self.name, attribute, self.labels, self.annotator)
+
+    def _model(self, path: Path) -> tuple[Mapping[str, str], int]:
+        return model_captions(path)
 
     def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
         path = self.files["captions"]
