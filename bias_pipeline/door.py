@@ -53,7 +53,12 @@ def _print_whatever_the_locale() -> None:
 
 def _command(words: list[str]) -> tuple[Command, list[str]]:
     """The command that the first word names; without one, ``run``."""
-    commands: dict[str, Command] = {"run": _run, "metrics": _metrics, "analysis": _analysis}
+    commands: dict[str, Command] = {
+        "run": _run,
+        "metrics": _metrics,
+        "analysis": _analysis,
+        "data": _data,
+    }
     first = words[0] if words else ""
     if first in ("-h", "--help"):
         return _help, words[1:]
@@ -103,6 +108,12 @@ def _analysis(words: list[str]) -> int:
     if first not in analyses:
         raise UsageError(f"analysis {first!r} is unknown; {did_you_mean(first, analyses)}")
     return analyses[first](words[1:])
+
+
+def _data(words: list[str]) -> int:
+    from bias_pipeline import data
+
+    return data.command(words)
 
 
 def _refuse(words: list[str], command: str) -> None:

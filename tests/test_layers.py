@@ -28,6 +28,7 @@ LAYERS = [
     {"report"},
     {"targets"},
     {"launch"},
+    {"data"},
     {"door"},
     {"__main__"},
 ]
