@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bias_pipeline.corpus import SIDES, Corpus
+
+_PLAIN_WIDTH = 200
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
@@ -56,8 +59,10 @@ def print_inventory(corpora: Sequence[Corpus]) -> None:
         table.add_column(escape(corpus.captioner), justify="right", overflow="fold")
     for name in dict.fromkeys(name for own in facts for name in own):
         table.add_row(escape(name), *(escape(own.get(name, "–")) for own in facts))
-    console = Console(width=None, highlight=False, emoji=False)
+    console = Console(
+        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False, emoji=False
+    )
     console.print(table)
-    for corpus in corpora:
-        for note in corpus.notes:
-            console.print(f"{corpus.captioner}: {note}", soft_wrap=True, markup=False)
+    for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
+        who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
+        console.print(f"{who}: {note}", soft_wrap=True, markup=False)
