@@ -70,6 +70,22 @@ def test_captioner_all_is_the_folder(run: Run, tmp_path: Path) -> None:
     assert len(results(tmp_path)) == 2
 
 
+def test_a_run_an_annotator_shows_what_their_disagreement_moves(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    lines = ["image_id,attribute,value,annotator"]
+    for i in range(60):
+        told = ("male", "female")[i % 2], ("male", "female")[i % 2 if i % 5 else 1]
+        lines += [f"{100 + i},gender,{value},{who}" for value, who in zip(told, "ab", strict=True)]
+    (tmp_path / "judged.csv").write_text("\n".join(lines))
+    own = [word for word in words if not word.startswith("dataset.attributes")]
+    own.append(f"dataset.attributes={tmp_path}/judged.csv")
+    code, printed = run(*own, "dataset.annotator=majority,a,b")
+    assert code == 0, printed
+    assert "2 annotators: Fleiss' kappa 0.80, 6 of 60 images judged differently" in printed
+    assert len({row["value"] for row in table(tmp_path) if row["part"] == "model"}) == 3
+
+
 def test_an_absent_captioner_file_ends_with_5(run: Run, words: list[str], tmp_path: Path) -> None:
     code, printed = run(*words, f"captioner={tmp_path}/nowhere.json")
     assert (code, "nowhere.json is absent" in printed) == (5, True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.coco_folder import (
     results,
     write_folder,
 )
+from tests.corpora import REPOSITORY
 
 
 def load(root: Path, *overrides: str) -> Corpus:
@@ -305,6 +308,35 @@ def test_e8_a_caption_of_a_megabyte_is_read_from_every_format(tmp_path: Path) ->
     pd.DataFrame(rows).to_csv(root / "m.csv", index=False)
     for captioner in ("mine", str(root / "m.csv")):
         assert load(root, f"captioner={captioner}").model.lengths.max() == 250_000
+
+
+_READ = """
+import resource, sys
+from bias_pipeline import launch
+
+words = ["dataset=coco", f"dataset.attributes={sys.argv[1]}", f"captioner={sys.argv[2]}"]
+assert len(launch.cell(words).corpus()) == 1_000_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["json", "jsonl", "csv"])
+def test_e8_a_million_captions_are_read_within_2_gigabytes(tmp_path: Path, ending: str) -> None:
+    """In a process of its own, whose peak of memory counts nothing else."""
+    words = random.Random(0).choices([f"word{i}" for i in range(5_000)], k=1_000_000)
+    rows = [{"image_id": i, "caption": f"a {word} " * 4} for i, word in enumerate(words)]
+    path, told = tmp_path / f"m.{ending}", tmp_path / "labels.csv"
+    if ending == "csv":
+        pd.DataFrame(rows).to_csv(path, index=False)
+    else:
+        text = "\n".join(map(json.dumps, rows)) if ending == "jsonl" else json.dumps(rows)
+        path.write_text(text)
+    lines = (f"{i},{('Male', 'Female')[i % 2]}" for i in range(len(rows)))
+    told.write_text("\n".join(["id,bb_gender", *lines]))
+    command = [sys.executable, "-c", _READ, str(told), str(path)]
+    done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 2 << 20  # KiB
 
 
 def test_e21_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
