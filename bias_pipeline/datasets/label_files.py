@@ -50,10 +50,18 @@ def label_map(
     The data set's own map comes first, then what the attribute knows of the data set. An attribute
     that neither knows is read plainly, so a new one needs no map: a column of its name that holds
     the names of its groups. Those names are always understood.
+
+    Raises:
+        UsageError: if a map names a group that the attribute does not have.
     """
     plain = LabelMap(attribute.name, {group: group for group in attribute.groups}, _UNDECIDED)
     found = own.get(attribute.name) or attribute.labels.get(dataset) or plain
     held = set(found.groups.values())
+    for group in sorted(held - set(attribute.groups)):
+        raise UsageError(
+            f"dataset.labels.{attribute.name}: attribute {attribute.name!r} has no group "
+            f"{group!r}; {did_you_mean(group, attribute.groups)}"
+        )
     groups = tuple(group for group in attribute.groups if group in held)
     return groups, LabelMap(
         found.field, {**{group: group for group in groups}, **found.groups}, found.strata

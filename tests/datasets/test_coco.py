@@ -321,17 +321,12 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["json", "jsonl", "csv"])
-def test_e8_a_million_captions_are_read_within_2_gigabytes(tmp_path: Path, ending: str) -> None:
+def test_e8_a_million_captions_are_read_within_2_gigabytes(tmp_path: Path) -> None:
     """In a process of its own, whose peak of memory counts nothing else."""
     words = random.Random(0).choices([f"word{i}" for i in range(5_000)], k=1_000_000)
     rows = [{"image_id": i, "caption": f"a {word} " * 4} for i, word in enumerate(words)]
-    path, told = tmp_path / f"m.{ending}", tmp_path / "labels.csv"
-    if ending == "csv":
-        pd.DataFrame(rows).to_csv(path, index=False)
-    else:
-        text = "\n".join(map(json.dumps, rows)) if ending == "jsonl" else json.dumps(rows)
-        path.write_text(text)
+    path, told = tmp_path / "m.json", tmp_path / "labels.csv"
+    path.write_text(json.dumps(rows))
     lines = (f"{i},{('Male', 'Female')[i % 2]}" for i in range(len(rows)))
     told.write_text("\n".join(["id,bb_gender", *lines]))
     command = [sys.executable, "-c", _READ, str(told), str(path)]

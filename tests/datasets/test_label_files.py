@@ -66,6 +66,12 @@ def test_the_data_set_may_say_how_its_labels_are_written(tmp_path: Path) -> None
     assert [found.map.group_of(label) for label in found.raw.values()] == ["male", "female"]
 
 
+def test_a_map_to_an_unknown_group_is_refused(tmp_path: Path) -> None:
+    own = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
+    with pytest.raises(UsageError, match=r"dataset\.labels\.gender: .* has no group 'men'"):
+        read(tmp_path, "id,sex\n7,m\n8,f\n", own=own)
+
+
 def test_labels_of_no_group_are_counted_by_name(tmp_path: Path) -> None:
     found = read(tmp_path, "id,bb_gender\n1,Male\n2,Unsure\n3,\n4,Unsure\n")
     assert strata_note(found.raw.values(), found.map) == (
