@@ -53,6 +53,7 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
         "run": _run,
         "compare": _compare,
         "report": _report,
+        "data": _data,
         "metrics": _metrics,
         "analysis": _analysis,
     }
@@ -137,6 +138,12 @@ def _analysis(words: list[str]) -> int:
     if first not in analyses:
         raise UsageError(f"analysis {first!r} is unknown; {did_you_mean(first, analyses)}")
     return analyses[first](words[1:])
+
+
+def _data(words: list[str]) -> int:
+    from bias_pipeline import data
+
+    return data.command(words)
 
 
 def _refuse(words: list[str], command: str) -> None:

@@ -352,7 +352,7 @@ def job(config: DictConfig) -> None:
     stopping.stop_if_requested()
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
-    outcome: dict[str, object] = {"overrides": list(hydra_config.overrides.task)}
+    outcome: dict[str, object] = {"overrides": _overrides(hydra_config)}
     try:
         outcome |= _run_cell(config)
     except BiasPipelineError as error:
@@ -419,11 +419,20 @@ def _compute(
     names = ("encoder", "head", "masking", "alignment", "scoring")
     facts = {
         "config": here.tree["metric"],
-        "overrides": list(hydra.overrides.task),
+        "overrides": _overrides(hydra),
         "job": {"launcher": hydra.runtime.choices.get("hydra/launcher"), "id": _job_id(hydra)},
     }
     origin = Origin(**{name: here.choice(name) for name in names})
     return run_cell(corpus, metric, seeds, run_id=identity, origin=origin, facts=facts)
+
+
+def _overrides(hydra: Any) -> list[str]:
+    """The overrides as they were given: a reference in them is the task's, not Hydra's."""
+    from omegaconf import OmegaConf
+
+    given = OmegaConf.to_container(OmegaConf.structured(hydra).overrides.task, resolve=False)
+    assert isinstance(given, list)
+    return [str(override) for override in given]
 
 
 def _job_id(hydra: DictConfig) -> str | None:

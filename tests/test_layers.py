@@ -28,7 +28,7 @@ LAYERS = [
     {"report"},
     {"targets"},
     {"launch"},
-    {"contest"},
+    {"contest", "data"},
     {"door"},
     {"__main__"},
 ]

@@ -68,3 +68,17 @@ def test_every_captioner_describes_all_images(data_root: Path) -> None:
     cell = launch.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     assert {len(dataset.load(name, attribute).model) for name in CAPTIONERS[:2]} == {10_780}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("captioner", "lic"), [("sat", 4.1), ("oscar", 7.6), ("nic_plus", -1.0)])
+def test_lic_of_age_is_what_an_independent_regression_gave(
+    data_root: Path, tmp_path: Path, captioner: str, lic: float
+) -> None:
+    """Logistic regression on the same ten splits under RELIC's protocol, measured apart."""
+    words = [f"dataset.root={data_root}/relic", f"captioner={captioner}", "stats.resamples=2"]
+    words += ["experiment=relic_age", "encoder=ngram", f"paths.outputs={tmp_path}"]
+    cell = launch.cell(words)
+    corpus, metric = cell.corpus(), cell.build("metric")
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds_of(10)))
+    assert 100 * score.parts["score"].estimate.value == pytest.approx(lic, abs=0.15)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -88,6 +88,36 @@ def load_json(
     if _deeper_than(value, max_depth):
         source.refuse_depth(max_depth)
     return replace_surrogates(value, path) if _SURROGATE_ESCAPE.search(text) else value
+
+
+def load_json_lines(
+    path: Path, *, what: str, max_depth: int = MAX_DEPTH, max_bytes: int = MAX_BYTES
+) -> Iterator[tuple[int, object]]:
+    """Read JSON Lines as strictly, one value a line, never the whole file at once.
+
+    Args:
+        path: the file.
+        what: the format of a line, for messages.
+        max_depth: see :func:`load_json`.
+        max_bytes: size of file that is allowed.
+
+    Yields:
+        Number of the line (from 1) and its value; blank lines are passed over.
+
+    Raises:
+        DataError: with line, column and surroundings of the first fault.
+        ResourceError: if the file is not there or cannot be read.
+    """
+    with open_input(path, what=what, max_bytes=max_bytes) as handle:
+        for number, data in enumerate(handle, start=1):
+            text = _decode(data, path, what, number)
+            if text.isspace() or not text:
+                continue
+            source = _Source(text, path, what, number)
+            value = _parse(source, max_depth)
+            if _deeper_than(value, max_depth):
+                source.refuse_depth(max_depth)
+            yield number, replace_surrogates(value, path) if "\\u" in text else value
 
 
 def expect(value: object, kind: type[T], path: Path, where: str) -> T:
@@ -213,11 +243,11 @@ def replace_surrogates(value: Any, path: Path) -> Any:
     return new
 
 
-def _decode(data: bytes, path: Path, what: str) -> str:
+def _decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data.count(b"\n", 0, error.start) + first_line
         around = data[max(0, error.start - _SHOWN // 2) :][:_SHOWN]
         kind = "" if data[:1] in (b"[", b"{") else looks_like(data[:32])
         raise DataError(
@@ -301,14 +331,15 @@ class _Source:
         text: the file's text.
         path: the file.
         what: the format it should have.
+        first_line: number of the text's first line in the file.
     """
 
-    def __init__(self, text: str, path: Path, what: str) -> None:
-        self.text, self.path, self.what = text, path, what
+    def __init__(self, text: str, path: Path, what: str, first_line: int = 1) -> None:
+        self.text, self.path, self.what, self.first_line = text, path, what, first_line
 
     def refuse(self, position: int, fault: str, hint: str) -> NoReturn:
         """Raise the DataError for a fault at a position."""
-        line = self.text.count("\n", 0, position) + 1
+        line = self.text.count("\n", 0, position) + self.first_line
         column = position - self.text.rfind("\n", 0, position)
         around = self.text[max(0, position - _SHOWN // 2) :][:_SHOWN]
         raise DataError(

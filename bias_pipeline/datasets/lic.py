@@ -10,6 +10,7 @@ from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.corpus import Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.datasets.vocabularies import load_vocabulary
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 
 _OBJECTS = "rmdup_object_list"
@@ -97,13 +98,7 @@ class LicDataset(Dataset):
 
     def _vocabulary(self, captioner: str) -> list[str] | None:
         name = self.files[captioner].get("vocabulary", captioner)
-        path = self.root / self.vocabularies.format(vocabulary=name)
-        if not path.is_file():
-            return None
-        words = load_pickle(path)
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f"{path}: a vocabulary must be a list of words")
-        return words
+        return load_vocabulary(self.root / self.vocabularies.format(vocabulary=name))
 
 
 def _by_id(path: Path, captions: str, labels: LabelMap) -> dict[str, dict[str, Any]]:

@@ -31,6 +31,8 @@ class VocabularyAlignment(TextTransform):
         replacement: the tokens put in place of an unknown word. The published LSTM protocol ends
             up with three: ``["<", "unk", ">"]``.
         sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.
+        keep: words that stay though they are in no vocabulary. LIC never aligns a masked word, but
+            its published lists know no mask but that of gender.
 
     Raises:
         UsageError: on an unknown ``vocabulary``.
@@ -41,6 +43,7 @@ class VocabularyAlignment(TextTransform):
         vocabulary: str = "captions",
         replacement: Sequence[str] = ("<unk>",),
         sides: Sequence[str] = ("human",),
+        keep: Sequence[str] = (),
     ) -> None:
         super().__init__(sides)
         if vocabulary not in VOCABULARIES:
@@ -50,10 +53,11 @@ class VocabularyAlignment(TextTransform):
             )
         self.vocabulary = vocabulary
         self.replacement = tuple(replacement)
+        self.keep = frozenset(keep)
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The captions of one side, aligned."""
-        known = self.known_words(corpus)
+        known = self.known_words(corpus) | self.keep
         return corpus.side(side).rewrite(
             lambda word: (word,) if word in known or is_special(word) else self.replacement
         )

@@ -28,6 +28,13 @@ def test_special_tokens_stay() -> None:
     assert ConstantAlignment()(masked).human.text(0) == "a <gender> <unk> a <unk>"
 
 
+def test_a_mask_that_the_published_vocabulary_lacks_is_kept_on_request() -> None:
+    """RELIC's token of age stands in no list of LIC, and was not aligned away."""
+    masked = MaskWords(["man"], "AGEWORD")(corpus(vocabulary=["a"]))
+    aligned = ConstantAlignment(vocabulary="published", keep=["AGEWORD"])(masked)
+    assert aligned.human.text(0) == "a AGEWORD <unk> a <unk>"
+
+
 def test_masking_first_keeps_unmasked_group_words_on_both_sides() -> None:
     assert "man" in ConstantAlignment()(corpus()).human.words(0)
 

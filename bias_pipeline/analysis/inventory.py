@@ -1,0 +1,68 @@
+"""What a data set's files hold: images, captions, labels, objects, coverage."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bias_pipeline.corpus import SIDES, Corpus
+
+_PLAIN_WIDTH = 200
+
+
+def inventory(corpus: Corpus) -> dict[str, str]:
+    """Facts on a corpus, name to value, in the order in which they are read."""
+    facts = {"images": str(len(corpus))}
+    for side in SIDES:
+        captions = corpus.side(side)
+        described = len(np.unique(captions.images))
+        facts[f"{side} captions"] = f"{len(captions)} of {described} images"
+    for attribute, grouping in corpus.groupings.items():
+        labelled = grouping.codes >= 0
+        for code, group in enumerate(grouping.names):
+            facts[f"{attribute} {group}"] = str(int((grouping.codes == code).sum()))
+        for label, count in sorted(grouping.strata.items()):
+            facts[f"{attribute}: {label or 'empty'} (no group)"] = str(count)
+        silent = int((~labelled).sum()) - sum(grouping.strata.values())
+        if silent:
+            facts[f"{attribute}: unlabelled"] = str(silent)
+        facts["coverage of the score"] = _coverage(corpus, labelled)
+    facts["images with objects"] = (
+        "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
+    )
+    return facts
+
+
+def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
+    """Images of a group that both sides describe, of all of a group."""
+    both = np.ones(len(corpus), bool)
+    for side in SIDES:
+        both &= np.bincount(corpus.side(side).images, minlength=len(corpus)) > 0
+    total = int(labelled.sum())
+    share = f" ({(both & labelled).sum() / total:.0%})" if total else ""
+    return f"{int((both & labelled).sum())} of {total}{share}"
+
+
+def print_inventory(corpora: Sequence[Corpus]) -> None:
+    """Print the facts, a column a captioner, and what was noted while reading."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(escape(f"dataset {corpora[0].dataset}"))
+    for corpus in corpora:
+        table.add_column(escape(corpus.captioner), justify="right", overflow="fold")
+    for name in dict.fromkeys(name for own in facts for name in own):
+        table.add_row(escape(name), *(escape(own.get(name, "–")) for own in facts))
+    console = Console(
+        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False, emoji=False
+    )
+    console.print(table)
+    for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
+        who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
+        console.print(f"{who}: {note}", soft_wrap=True, markup=False)

@@ -1,0 +1,90 @@
+"""``data validate``, ``data convert`` and ``data fetch``."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from bias_pipeline.errors import BiasPipelineError, SweepError, UsageError, did_you_mean
+
+
+def command(words: Sequence[str]) -> int:
+    """Run one of the three; returns the exit code.
+
+    Raises:
+        UsageError: if there is no such word.
+    """
+    words_of = {"validate": validate, "convert": convert, "fetch": fetch}
+    first = words[0] if words else ""
+    if first not in words_of:
+        raise UsageError(f"data {first!r} is unknown; {did_you_mean(first, words_of)}")
+    return words_of[first](words[1:])
+
+
+def validate(words: Sequence[str]) -> int:
+    """Read a data set as a run would, and print what is there.
+
+    Args:
+        words: overrides; ``captioner=`` may name several, or ``all``.
+
+    Returns:
+        0, or the exit code of the fault; 4 if some of several captioners have one.
+    """
+    from bias_pipeline import launch
+    from bias_pipeline.analysis.inventory import print_inventory
+
+    wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
+    cell = launch.cell([word for word in words if not word.startswith("captioner=")])
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
+    if names == ["all"]:
+        names = dataset.all_captioners(attribute)
+    corpora, faults = [], []
+    for name in names:
+        try:
+            corpora.append(dataset.load(name, attribute))
+        except BiasPipelineError as error:
+            if len(names) == 1:
+                raise
+            faults.append(f"captioner={name}: {error}")
+    if corpora:
+        print_inventory(corpora)
+    for fault in faults:
+        print(f"error: {fault}", file=sys.stderr)
+    return SweepError.exit_code if faults else 0
+
+
+def convert(words: Sequence[str]) -> int:
+    """Turn pickles of LIC and JSON files of COCO into Parquet tables."""
+    from bias_pipeline.datasets.convert import convert as convert_file
+
+    parser = _Parser(prog="python -m bias_pipeline data convert", add_help=False)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, default=Path())
+    options = parser.parse_args(list(words))
+    for path in options.files:
+        for written in convert_file(path, options.out):
+            print(written)
+    return 0
+
+
+def fetch(words: Sequence[str]) -> int:
+    """Say where the files of a data set are to be had, and what they are called."""
+    from bias_pipeline.datasets.sources import SOURCES, describe
+
+    for word in words:
+        if word not in SOURCES:
+            raise UsageError(f"data set {word!r} is unknown; {did_you_mean(word, SOURCES)}")
+    print("\n\n".join(describe(name, SOURCES[name]) for name in words or SOURCES))
+    return 0
+
+
+class _Parser(ArgumentParser):
+    """Mistakes are the user's to mend, in one sentence like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of ending the process."""
+        raise UsageError(f"data convert: {message}; usage: data convert FILE ... [--out DIR]")

@@ -1,0 +1,290 @@
+"""``dataset=coco``: your own captions, in COCO's formats or plain tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus import Corpus, Record, id_key
+from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.coco_files import (
+    human_captions,
+    model_captions,
+    objects_by_id,
+    splits_by_id,
+)
+from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.datasets.tables import SUFFIXES, check_file
+from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+
+_EXAMPLES = 5
+
+
+class CocoDataset(Dataset):
+    """Captions of people and of one captioner, labels and objects, each a file of its own.
+
+    The images are those of the label file. Human captions may cover a part of them: the score then
+    rests on that part and says so. The captioner's file must fit, unless ``strict`` is off: a
+    caption for every labelled image, and no image that no other file knows.
+
+    Files that are not named are looked for in ``root`` under their usual names, but only if
+    ``attributes`` is not named either: your own labels are never mixed with what lies there.
+
+    Args:
+        root: a folder with ``annotations/captions_val2014.json``,
+            ``annotations/instances_val2014.json`` and ``attributes/images_val2014.csv``.
+        attributes: the label file, see :mod:`bias_pipeline.datasets.label_files`.
+        captions: human captions; without them only the model side is scored.
+        instances: the objects in each image.
+        captioners: the folder where a captioner given by name has its file; if left out,
+            ``captioners`` in ``root`` or beside it.
+        strict: whether a captioner's file that does not fit the labels is refused.
+        split_file: the part that each image belongs to; if left out, column ``split`` of the
+            label file.
+        split: the parts that are scored, one name or several; all images if left out.
+        annotator: whose labels are used where several people labelled; their majority, if not
+            named. One run an annotator shows how far a score rests on whose labels are used.
+        labels: attribute name to how the label file writes it, where that differs from what the
+            attribute knows.
+        trained_on_reference: whether the captioner was trained on captions of this data set;
+            None if unknown.
+    """
+
+    name = "coco"
+
+    def __init__(
+        self,
+        root: str,
+        attributes: str | None = None,
+        captions: str | None = None,
+        instances: str | None = None,
+        captioners: str | None = None,
+        strict: bool = True,
+        split_file: str | None = None,
+        split: str | Sequence[str] | None = None,
+        annotator: str = MAJORITY,
+        labels: Mapping[str, LabelMap] | None = None,
+        trained_on_reference: bool | None = None,
+    ) -> None:
+        self.root = Path(root)
+        usual = attributes is None
+        self.files = {
+            "attributes": self._file(attributes, "attributes/images_val2014.csv", usual),
+            "captions": self._file(captions, "annotations/captions_val2014.json", usual),
+            "instances": self._file(instances, "annotations/instances_val2014.json", usual),
+        }
+        self.folder = Path(captioners) if captioners else self._captioners_folder()
+        self.strict = strict
+        self.split_file = Path(split_file) if split_file else None
+        self.split = [split] if isinstance(split, str) else list(split or ())
+        self.annotator = annotator
+        self.labels = labels or {}
+        self.trained_on_reference = trained_on_reference
+
+    def _file(self, named: str | None, usual: str, look: bool) -> Path | None:
+        if named:
+            return Path(named)
+        place = self.root / usual
+        return place if look and place.is_file() else None
+
+    def _captioners_folder(self) -> Path:
+        inside, beside = self.root / "captioners", self.root.parent / "captioners"
+        return beside if beside.is_dir() and not inside.is_dir() else inside
+
+    def captioners(self) -> Sequence[str]:
+        """The names of the files in the captioners' folder.
+
+        Raises:
+            ResourceError: if there are none.
+        """
+        found = self._stems()
+        if not found:
+            raise ResourceError(
+                f"dataset {self.name!r}: no captioner's file in {self.folder}; give a file "
+                "(captioner=FILE.json) or the folder of several (dataset.captioners=FOLDER)"
+            )
+        return sorted(found)
+
+    def _stems(self) -> dict[str, Path]:
+        if not self.folder.is_dir():
+            return {}
+        files = (path for path in sorted(self.folder.iterdir()) if path.suffix in SUFFIXES)
+        return {path.stem: path for path in files}
+
+    def check_captioner(self, captioner: str) -> None:
+        """Refuse what is neither a file nor the name of one; see :meth:`Dataset.check_captioner`.
+
+        Raises:
+            ResourceError: if a path is given and the file is absent.
+        """
+        self._captions_file(captioner)
+
+    def _captions_file(self, captioner: str) -> Path:
+        stems = self._stems()
+        if captioner in stems:
+            return stems[captioner]
+        if Path(captioner).suffix.lower() in SUFFIXES or "/" in captioner:
+            return check_file(Path(captioner), "captioner")
+        raise UsageError(
+            f"captioner {captioner!r} is unknown to dataset {self.name!r}; "
+            f"{did_you_mean(captioner, stems)} Or give a file: captioner=FILE.json"
+        )
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """See :meth:`Dataset.load`."""
+        path = self._captions_file(captioner)
+        labels = self._labels(attribute)
+        model, repeated = self._model(path)
+        human, repeated_human = self._human()
+        objects = self._objects()
+        images = self._images(labels)
+        fit = _Fit(path, attribute.name, labels, images, self.strict)
+        notes = [
+            *labels.notes,
+            *strata_note((labels.raw[image] for image in images), labels.map),
+            *_collapsed(repeated, "captions of the captioner"),
+            *_collapsed(repeated_human, "human captions"),
+            *fit.check_captions(model, known=(labels.raw, human, objects or {})),
+            *(fit.check_objects(objects) if objects is not None else ()),
+        ]
+        return Corpus.build(
+            _records(images, model, human, objects, labels, attribute.name),
+            dataset=self.name,
+            captioner=safe_name(path.stem),
+            groups={attribute.name: (labels.groups, labels.map)},
+            trained_on_reference=self.trained_on_reference,
+            notes=notes,
+        )
+
+    def _labels(self, attribute: Attribute) -> Labels:
+        path = self.files["attributes"]
+        if path is None:
+            raise ResourceError(
+                f"dataset {self.name!r}: there is no label file; set dataset.attributes=FILE, a "
+                "table with the columns id and one for each attribute, or image_id, attribute, "
+                f"value (looked for {self.root / 'attributes/images_val2014.csv'})"
+            )
+        check_file(path, "dataset.attributes")
+        return read_labels(path, self.name, attribute, self.labels, self.annotator)
+
+    def _model(self, path: Path) -> tuple[Mapping[str, str], int]:
+        return model_captions(path)
+
+    def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
+        path = self.files["captions"]
+        return human_captions(check_file(path, "dataset.captions")) if path else ({}, 0)
+
+    def _objects(self) -> Mapping[str, frozenset[str]] | None:
+        path = self.files["instances"]
+        return objects_by_id(check_file(path, "dataset.instances")) if path else None
+
+    def _images(self, labels: Labels) -> list[str]:
+        """The labelled images of the parts that are scored."""
+        if not self.split:
+            return list(labels.raw)
+        parts = (
+            splits_by_id(check_file(self.split_file, "dataset.split_file"))
+            if self.split_file
+            else labels.parts
+        )
+        held = sorted(set(parts.values()))
+        for part in self.split:
+            if part not in held:
+                raise UsageError(f"dataset.split={part} is unknown; {did_you_mean(part, held)}")
+        return [image for image in labels.raw if parts.get(image) in self.split]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Whether a captioner's file and the labels are about the same images."""
+
+    path: Path
+    attribute: str
+    labels: Labels
+    images: Sequence[str]
+    strict: bool
+
+    def check_captions(
+        self, model: Mapping[str, str], known: Sequence[Collection[str]]
+    ) -> Iterator[str]:
+        """Refuse, or note, images without a caption and captions of unknown images."""
+        lacking = [image for image in self.images if image not in model]
+        if lacking:
+            yield self._fault(
+                f"{len(lacking)} of {len(self.images)} labelled images have no caption "
+                f"({self._grouped(lacking)} of them in a group of {self.attribute})",
+                lacking,
+            )
+        foreign = [image for image in model if not any(image in ids for ids in known)]
+        if foreign:
+            yield self._fault(
+                f"{len(foreign)} of {len(model)} captions are of images that neither the labels "
+                "nor another file knows",
+                foreign,
+            )
+        unlabelled = len(model.keys() - set(self.images)) - len(foreign)
+        if unlabelled:
+            yield f"{unlabelled} captions of images that are not scored here are left out"
+
+    def check_objects(self, objects: Mapping[str, frozenset[str]]) -> Iterator[str]:
+        """Refuse, or note, images whose objects are unknown."""
+        lacking = [image for image in self.images if image not in objects]
+        if lacking:
+            yield self._fault(
+                f"{len(lacking)} of {len(self.images)} labelled images are not in the file of "
+                "objects (dataset.instances); they count as images without objects",
+                lacking,
+            )
+
+    def _grouped(self, images: Iterable[str]) -> int:
+        group_of = self.labels.map.group_of
+        return sum(group_of(self.labels.raw[image]) is not None for image in images)
+
+    def _fault(self, fault: str, images: Sequence[str]) -> str:
+        """The note on images that do not fit; in strict mode the refusal."""
+        if not self.strict:
+            return f"dataset.strict=false: {fault}"
+        examples = ", ".join(sorted(images, key=id_key)[:_EXAMPLES])
+        raise DataError(
+            f"{self.path}: {fault}, such as {examples}; complete the file, or score what fits "
+            "with dataset.strict=false"
+        )
+
+
+def _records(
+    images: Sequence[str],
+    model: Mapping[str, str],
+    human: Mapping[str, tuple[str, ...]],
+    objects: Mapping[str, frozenset[str]] | None,
+    labels: Labels,
+    attribute: str,
+) -> Iterator[Record]:
+    """Records of the labelled images in the order of the captioner's file."""
+    wanted = set(images)
+    shared = {label: {attribute: label} for label in set(labels.raw.values())}
+    described = [image for image in model if image in wanted]
+    for image in [*described, *(image for image in images if image not in model)]:
+        yield Record(
+            id=image,
+            model=model.get(image),
+            human=human.get(image, ()),
+            labels=shared[labels.raw[image]],
+            objects=None if objects is None else objects.get(image, frozenset()),
+        )
+
+
+def safe_name(stem: str) -> str:
+    """A file's stem as a captioner's name: letters, digits, ``_`` and ``-``, at most 60 of them.
+
+    Example:
+        >>> safe_name("../BLIP 2 (large)")
+        'BLIP_2_large'
+    """
+    return re.sub(r"[^\w-]+", "_", stem).strip("_-")[:60] or "unnamed"
+
+
+def _collapsed(repeated: int, what: str) -> tuple[str, ...]:
+    return (f"{repeated} repeated {what} were collapsed",) if repeated else ()

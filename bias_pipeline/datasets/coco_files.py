@@ -1,0 +1,168 @@
+"""Files in COCO's formats and their plain tables: captions, objects, splits.
+
+Formats: Lin et al., Microsoft COCO (ECCV 2014), and Chen et al., Microsoft COCO Captions (2015);
+splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.datasets.json_files import expect, load_json
+from bias_pipeline.datasets.tables import Rows, open_rows
+from bias_pipeline.errors import DataError
+
+RESULTS = "captions: [{image_id, caption}, ...], or a table with these columns"
+CAPTIONS = "COCO captions: {annotations: [{image_id, caption}, ...]}, or a table with these columns"
+INSTANCES = (
+    "COCO instances: {images, categories, annotations: [{image_id, category_id}, ...]}, "
+    "or a table with the columns image_id, category"
+)
+SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
+
+
+def model_captions(path: Path) -> tuple[dict[str, str], int]:
+    """What one captioner wrote.
+
+    Returns:
+        Canonical id to caption, in the file's order, and how many equal repetitions were
+        collapsed.
+
+    Raises:
+        DataError: if the file is broken or has two different captions of an image.
+    """
+    rows = open_rows(path, what=RESULTS, key="annotations")
+    rows.require("image_id", "caption")
+    found: dict[str, str] = {}
+    repeated = 0
+    for number, row in rows.items:
+        identifier = rows.id(number, row, "image_id")
+        caption = rows.text(number, row, "caption")
+        if identifier not in found:
+            found[identifier] = caption
+        elif found[identifier] == caption:
+            repeated += 1
+        else:
+            rows.refuse(
+                number,
+                f"image id {identifier} stands twice with different captions "
+                f"({found[identifier][:80]!r} and {caption[:80]!r}); keep one of the two",
+            )
+    if not found:
+        raise DataError(f"{path}: holds no captions; expected {RESULTS}")
+    return found, repeated
+
+
+def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:
+    """What people wrote.
+
+    Captions of an image stand in the order of their ids, so the order of the file does not matter;
+    without ids, in that of the file. (A caption's position decides which attacker reads it.)
+
+    Returns:
+        Canonical id to captions, and how many equal repetitions of an id were collapsed.
+
+    Raises:
+        DataError: if the file is broken or an annotation id stands for two captions.
+    """
+    rows = open_rows(path, what=CAPTIONS, key="annotations")
+    rows.require("image_id", "caption")
+    written: dict[str, list[tuple[int, str]]] = {}
+    seen: dict[int, tuple[str, str]] = {}
+    repeated = 0
+    for number, row in rows.items:
+        identifier = rows.id(number, row, "image_id")
+        caption = rows.text(number, row, "caption")
+        own = _annotation_id(row)
+        if own is not None and own in seen:
+            if seen[own] != (identifier, caption):
+                rows.refuse(number, f"annotation id {own} stands twice with different contents")
+            repeated += 1
+            continue
+        if own is not None:
+            seen[own] = (identifier, caption)
+        written.setdefault(identifier, []).append((number if own is None else own, caption))
+    return {image: _in_order(own) for image, own in written.items()}, repeated
+
+
+def _annotation_id(row: Mapping[str, Any]) -> int | None:
+    own = row.get("id")
+    if isinstance(own, str) and own.isascii() and own.isdigit():
+        return int(own[:18])
+    return own if type(own) is int else None
+
+
+def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(caption for _, caption in sorted(captions, key=lambda pair: pair[0]))
+
+
+def objects_by_id(path: Path) -> dict[str, frozenset[str]]:
+    """The objects in each image by category name; boxes, if there are any, are not needed.
+
+    Raises:
+        DataError: if the file is broken or an annotation refers to an unknown category.
+    """
+    found: dict[str, set[str]] = {}
+    for image, category in _json_objects(path) if path.suffix == ".json" else _table_objects(path):
+        own = found.setdefault(image, set())
+        if category is not None:
+            own.add(category)
+    return {image: frozenset(names) for image, names in found.items()}
+
+
+def _json_objects(path: Path) -> Iterator[tuple[str, str | None]]:
+    data = expect(load_json(path, what=INSTANCES), dict, path, "")
+    images, categories, annotations = (
+        Rows(path, f"{key} entry", None, _listed(data, key, path))
+        for key in ("images", "categories", "annotations")
+    )
+    for number, row in images.items:
+        yield images.id(number, row, "id"), None
+    names = {
+        categories.id(number, row, "id"): categories.text(number, row, "name")
+        for number, row in categories.items
+    }
+    for number, row in annotations.items:
+        category = annotations.id(number, row, "category_id")
+        if category not in names:
+            annotations.refuse(number, f"category_id {category} is none of the categories")
+        yield annotations.id(number, row, "image_id"), names[category]
+
+
+def _listed(
+    data: Mapping[str, Any], key: str, path: Path
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if key not in data:
+        raise DataError(f"{path}: key {key!r} is absent; expected {INSTANCES}")
+    for number, entry in enumerate(expect(data[key], list, path, key)):
+        yield number, expect(entry, dict, path, f"{key}[{number}]")
+
+
+def _table_objects(path: Path) -> Iterator[tuple[str, str | None]]:
+    rows = open_rows(path, what=INSTANCES)
+    rows.require("image_id", "category")
+    for number, row in rows.items:
+        empty = rows.value(number, row, "category") in (None, "")  # an image without objects
+        category = None if empty else rows.text(number, row, "category")
+        yield rows.id(number, row, "image_id"), category
+
+
+def splits_by_id(path: Path) -> dict[str, str]:
+    """The part (train, val, test, ...) that each image belongs to.
+
+    Raises:
+        DataError: if the file is broken or an image is in two parts.
+    """
+    karpathy = path.suffix == ".json"
+    rows = open_rows(path, what=SPLITS, key="images" if karpathy else None)
+    if not karpathy:
+        rows.require("image_id", "split")
+    found: dict[str, str] = {}
+    for number, row in rows.items:
+        name = next((key for key in ("cocoid", "image_id") if key in row), "cocoid")
+        identifier, part = rows.id(number, row, name), rows.text(number, row, "split")
+        if found.setdefault(identifier, part) != part:
+            rows.refuse(number, f"image id {identifier} is in {found[identifier]!r} and {part!r}")
+    return found

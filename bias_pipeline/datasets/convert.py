@@ -1,0 +1,155 @@
+"""Published files to Parquet tables that ``dataset=coco`` reads: once, then quickly and safely."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.cache import replace_file
+from bias_pipeline.corpus import canonical_id
+from bias_pipeline.datasets.coco_files import (
+    human_captions,
+    model_captions,
+    objects_by_id,
+)
+from bias_pipeline.datasets.json_files import expect, load_json
+from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.datasets.tables import check_file
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+
+Table = Mapping[str, Sequence[object]]
+
+_LABELS = ("bb_gender", "bb_skin", "split")
+_JSON = "COCO results, COCO captions or COCO instances"
+
+
+def convert(path: Path, folder: Path) -> list[Path]:
+    """Write the tables that a file holds.
+
+    A pickle of LIC gives captions, labels and, if it has them, objects; a JSON file of COCO gives
+    one table. A file that is there is replaced.
+
+    Args:
+        path: ``.pkl`` or ``.json``.
+        folder: where to; made if it is absent.
+
+    Returns:
+        What was written.
+
+    Raises:
+        DataError: if the file is broken or holds something else.
+        UsageError: on another ending.
+        ResourceError: if it is absent or the folder cannot be written.
+    """
+    readers = {".pkl": _from_pickle, ".pickle": _from_pickle, ".json": _from_json}
+    if path.suffix not in readers:
+        raise UsageError(f"{path}: only {', '.join(readers)} files are converted")
+    tables = readers[path.suffix](check_file(path, "the file's name"))
+    return [_write(folder / f"{path.stem}{ending}.parquet", t) for ending, t in tables.items()]
+
+
+def _from_json(path: Path) -> dict[str, Table]:
+    data = load_json(path, what=_JSON)
+    if isinstance(data, list):
+        return {"": _model_table(model_captions(path)[0])}
+    expect(data, dict, path, "")
+    assert isinstance(data, dict)
+    if "categories" in data:
+        return {"": _object_table(objects_by_id(path))}
+    if "annotations" in data:
+        return {"": _human_table(human_captions(path)[0])}
+    raise DataError(f"{path}: neither a list nor 'annotations'; expected {_JSON}")
+
+
+def _from_pickle(path: Path) -> dict[str, Table]:
+    entries = expect(load_pickle(path), list, path, "")
+    found = [_entry(path, number, entry) for number, entry in enumerate(entries)]
+    if not found:
+        raise DataError(f"{path}: holds no entries")
+    tables: dict[str, Table] = {}
+    if "caption_list" in found[0]:
+        tables[""] = _human_table(_column(path, found, "caption_list", list))
+    elif "pred" in found[0]:
+        tables[""] = _model_table(_column(path, found, "pred", str))
+    else:
+        raise DataError(f"{path}, entry 0: neither 'pred' nor 'caption_list' is there")
+    labels = {key: _column(path, found, key, str) for key in _LABELS if key in found[0]}
+    if labels:
+        ids = {"id": [canonical_id(entry["img_id"]) for entry in found]}
+        tables["_labels"] = ids | {key: list(column.values()) for key, column in labels.items()}
+    if "rmdup_object_list" in found[0]:
+        tables["_objects"] = _object_table(_column(path, found, "rmdup_object_list", list))
+    return tables
+
+
+def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
+    found = expect(entry, dict, path, f"entry {number}")
+    if "img_id" not in found:
+        raise DataError(f"{path}, entry {number}: key 'img_id' is absent")
+    return found
+
+
+def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
+    """Canonical id to one value of each entry.
+
+    Raises:
+        DataError: if a value is of another kind or an id stands twice.
+    """
+    found = {}
+    for number, entry in enumerate(entries):
+        place = f"entry {number}, {key!r}"
+        value: Any = expect(entry.get(key), kind, path, place)
+        for item in value if isinstance(value, list) else ():
+            expect(item, str, path, place)
+        found[canonical_id(entry["img_id"])] = value
+    if len(found) != len(entries):
+        raise DataError(f"{path}: {len(entries) - len(found)} image ids stand twice; keep one each")
+    return found
+
+
+def _model_table(captions: Mapping[str, str]) -> Table:
+    return {"image_id": list(captions), "caption": list(captions.values())}
+
+
+def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
+    """One line a caption; the number keeps the captions of an image in their order."""
+    pairs = [(image, text) for image, texts in captions.items() for text in texts]
+    return {
+        "id": list(range(len(pairs))),
+        "image_id": [image for image, _ in pairs],
+        "caption": [text for _, text in pairs],
+    }
+
+
+def _object_table(objects: Mapping[str, Any]) -> Table:
+    """One line an object; an image without objects has one empty line."""
+    pairs = [
+        (image, name) for image, names in objects.items() for name in (sorted(names) or [None])
+    ]
+    return {"image_id": [image for image, _ in pairs], "category": [name for _, name in pairs]}
+
+
+def _write(path: Path, table: Table) -> Path:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    content = io.BytesIO()
+    types = {
+        key: pa.int64() if key == "id" and _whole(table[key]) else pa.string() for key in table
+    }
+    columns = {key: pa.array(list(table[key]), types[key]) for key in table}
+    parquet.write_table(pa.table(columns), content)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content.getvalue())
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {path}: {error.strerror or error}; choose another folder with --out"
+        ) from error
+    return path
+
+
+def _whole(column: Sequence[object]) -> bool:
+    return all(type(value) is int for value in column)

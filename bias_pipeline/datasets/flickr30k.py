@@ -1,0 +1,161 @@
+"""``dataset=flickr30k``: the captions of Flickr30k, with labels and captioners of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus import canonical_id
+from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.datasets.json_files import expect, load_json, open_input
+from bias_pipeline.datasets.label_files import MAJORITY, Labels
+from bias_pipeline.datasets.tables import MAX_BYTES, check_file
+from bias_pipeline.errors import DataError, ResourceError
+
+T = TypeVar("T")
+
+KARPATHY, TOKENS = "dataset_flickr30k.json", "results_20130124.token"
+_KARPATHY = "Karpathy's {images: [{filename, split, sentences: [{raw}, ...]}, ...]}"
+_TOKENS = "lines of <image>.jpg#<number>, a tab and the caption"
+
+
+class Flickr30kDataset(CocoDataset):
+    """Human captions of 31,783 photos; labels and captioners as in ``dataset=coco``.
+
+    An image's id is the name of its file; labels and captioners may write it with or without
+    ``.jpg``. Nobody published labels of people for all of Flickr30k: bring your own.
+
+    Args:
+        root: the folder with ``dataset_flickr30k.json`` (Karpathy), which also has the splits, or
+            ``results_20130124.token`` (the original); the first is preferred.
+        attributes: the label file; ``attributes.csv`` in ``root`` if left out.
+        captioners: the folder of captioners' files; ``captioners`` in ``root`` if left out.
+        strict: see :class:`CocoDataset`.
+        split: see :class:`CocoDataset`.
+        annotator: see :class:`CocoDataset`.
+        labels: see :class:`CocoDataset`.
+        trained_on_reference: see :class:`CocoDataset`.
+    """
+
+    name = "flickr30k"
+
+    def __init__(
+        self,
+        root: str,
+        attributes: str | None = None,
+        captioners: str | None = None,
+        strict: bool = True,
+        split: str | Sequence[str] | None = None,
+        annotator: str = MAJORITY,
+        labels: Mapping[str, LabelMap] | None = None,
+        trained_on_reference: bool | None = None,
+    ) -> None:
+        super().__init__(
+            root,
+            attributes=attributes or str(Path(root) / "attributes.csv"),
+            captioners=captioners,
+            strict=strict,
+            split=split,
+            annotator=annotator,
+            labels=labels,
+            trained_on_reference=trained_on_reference,
+        )
+
+    def _labels(self, attribute: Attribute) -> Labels:
+        found = super()._labels(attribute)
+        place = self.files["attributes"]
+        raw, parts = (_without_ending(own, place) for own in (found.raw, found.parts))
+        karpathy = self.root / KARPATHY
+        if karpathy.is_file():
+            parts = {image: part for image, (_, part) in read_karpathy(karpathy).items()}
+        return replace(found, raw=raw, parts=parts)
+
+    def _model(self, path: Path) -> tuple[Mapping[str, str], int]:
+        found, repeated = super()._model(path)
+        return _without_ending(found, path), repeated
+
+    def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
+        karpathy, tokens = self.root / KARPATHY, self.root / TOKENS
+        if karpathy.is_file():
+            return {image: texts for image, (texts, _) in read_karpathy(karpathy).items()}, 0
+        if tokens.is_file():
+            return read_tokens(tokens), 0
+        raise ResourceError(
+            f"dataset 'flickr30k': neither {KARPATHY} nor {TOKENS} is in {self.root}; "
+            "'python -m bias_pipeline data fetch flickr30k' says where to get them"
+        )
+
+
+def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Image to captions and part, from Karpathy's file.
+
+    Raises:
+        DataError: naming the entry that is not as it should be, or stands twice.
+    """
+    data = expect(load_json(check_file(path, "dataset.root"), what=_KARPATHY), dict, path, "")
+    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    for number, entry in enumerate(expect(data.get("images"), list, path, "images")):
+        place = f"images[{number}]"
+        image = expect(entry, dict, path, place)
+        name = _stem(expect(image.get("filename"), str, path, f"{place}.filename"))
+        part = expect(image.get("split"), str, path, f"{place}.split")
+        if name in found:
+            raise DataError(f"{path}: {place}: image {name} stands twice; keep one of the two")
+        found[name] = (_sentences(image, path, place), part)
+    return found
+
+
+def _sentences(image: Mapping[str, Any], path: Path, place: str) -> tuple[str, ...]:
+    told = expect(image.get("sentences"), list, path, f"{place}.sentences")
+    return tuple(
+        expect(
+            expect(sentence, dict, path, f"{place}.sentences[{k}]").get("raw"),
+            str,
+            path,
+            f"{place}.sentences[{k}].raw",
+        )
+        for k, sentence in enumerate(told)
+    )
+
+
+def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
+    """Image to captions in the order of their numbers, from the original file.
+
+    Raises:
+        DataError: naming the line that is not as it should be, or stands twice.
+    """
+    found: dict[str, dict[int, str]] = {}
+    with open_input(path, what=_TOKENS, max_bytes=MAX_BYTES) as handle:
+        for number, data in enumerate(handle, start=1):
+            line = data.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")
+            key, tab, caption = line.partition("\t")
+            name, hash_sign, position = key.rpartition("#")
+            if not (tab and hash_sign and name and position.isascii() and position.isdigit()):
+                raise DataError(
+                    f"{path}, line {number}: expected {_TOKENS}, found {line[:80]!r}; the file "
+                    "may be cut off: fetch it again"
+                )
+            own, place = found.setdefault(_stem(name), {}), int(position[:9])
+            if own.setdefault(place, caption) != caption:
+                raise DataError(f"{path}, line {number}: {key} stands twice; keep one of the two")
+    return {image: tuple(own[k] for k in sorted(own)) for image, own in found.items()}
+
+
+def _stem(name: str) -> str:
+    return canonical_id(name.removesuffix(".jpg"))
+
+
+def _without_ending(found: Mapping[str, T], path: Path | None) -> dict[str, T]:
+    """The same by ids without ``.jpg``.
+
+    Raises:
+        DataError: if two ids become one.
+    """
+    short: dict[str, T] = {}
+    for image, value in found.items():
+        if short.setdefault(_stem(image), value) != value:
+            raise DataError(f"{path}: {image} stands twice, with and without .jpg; keep one")
+    return short

@@ -1,0 +1,261 @@
+"""Labels of images: one line an image, or one line an image, attribute and annotator."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.datasets.annotators import TIE, agreement, majority
+from bias_pipeline.datasets.tables import Rows, open_rows
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+
+WHAT = "labels: a table with id and a column for each attribute, or image_id, attribute, value"
+MAJORITY = "majority"
+
+_IDS = ("id", "image_id", "img_id")
+_LONG = ("image_id", "attribute", "value")
+_UNDECIDED = ("Unsure", "Both", "unsure", "both", "")
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of one attribute.
+
+    Attributes:
+        raw: canonical image id to label as it is written, for every image of the file.
+        map: how these labels are read; with a stratum for images that annotators disagree on.
+        groups: the groups the labels can name, in the attribute's order.
+        parts: canonical image id to the file's own column ``split``; empty if there is none.
+        notes: what a reader of the result must know.
+    """
+
+    raw: Mapping[str, str]
+    map: LabelMap
+    groups: tuple[str, ...]
+    parts: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def label_map(
+    dataset: str, attribute: Attribute, own: Mapping[str, LabelMap]
+) -> tuple[tuple[str, ...], LabelMap]:
+    """The groups that a file of labels can hold, and how it writes them.
+
+    The data set's own map comes first, then what the attribute knows of the data set. An attribute
+    that neither knows is read plainly, so a new one needs no map: a column of its name that holds
+    the names of its groups. Those names are always understood.
+
+    Raises:
+        UsageError: if a map names a group that the attribute does not have.
+    """
+    plain = LabelMap(attribute.name, {group: group for group in attribute.groups}, _UNDECIDED)
+    found = own.get(attribute.name) or attribute.labels.get(dataset) or plain
+    held = set(found.groups.values())
+    for group in sorted(held - set(attribute.groups)):
+        raise UsageError(
+            f"dataset.labels.{attribute.name}: attribute {attribute.name!r} has no group "
+            f"{group!r}; {did_you_mean(group, attribute.groups)}"
+        )
+    groups = tuple(group for group in attribute.groups if group in held)
+    return groups, LabelMap(
+        found.field, {**{group: group for group in groups}, **found.groups}, found.strata
+    )
+
+
+def read_labels(
+    path: Path,
+    dataset: str,
+    attribute: Attribute,
+    own: Mapping[str, LabelMap],
+    annotator: str = MAJORITY,
+) -> Labels:
+    """Read the labels of one attribute.
+
+    Args:
+        path: CSV, TSV, Parquet, JSON or JSON Lines.
+        dataset: whose label map of the attribute is used.
+        attribute: which labels.
+        own: the data set's own label maps by attribute name.
+        annotator: ``majority``, or the one annotator whose labels are used.
+
+    Raises:
+        DataError: on a broken file, two different labels of an image, or an unknown label.
+        UsageError: if the annotator is unknown.
+    """
+    groups, labels = label_map(dataset, attribute, own)
+    rows = open_rows(path, what=WHAT)
+    first = next(rows.items, None)
+    if first is None:
+        raise DataError(f"{path}: holds no labels; expected {WHAT}")
+    rows = Rows(path, rows.unit, rows.columns, chain([first], rows.items))
+    if all(name in first[1] for name in _LONG):
+        return _long(rows, groups, labels, attribute.name, annotator)
+    if annotator != MAJORITY:
+        raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
+    return _wide(rows, list(first[1]), groups, labels, attribute.name)
+
+
+def _wide(
+    rows: Rows, columns: Sequence[str], groups: tuple[str, ...], labels: LabelMap, attribute: str
+) -> Labels:
+    key = next((name for name in _IDS if name in columns), None)
+    if key is None:
+        raise DataError(f"{rows.path}: no column of ids ({', '.join(_IDS)}); expected {WHAT}")
+    field = next((name for name in (labels.field, attribute) if name in columns), None)
+    if field is None:
+        raise DataError(
+            f"{rows.path}: no column {labels.field!r} for attribute {attribute!r}; "
+            f"{did_you_mean(labels.field, columns)} Name yours under dataset.labels.{attribute}"
+        )
+    raw: dict[str, str] = {}
+    parts: dict[str, str] = {}
+    repeated = 0
+    for number, row in rows.items:
+        identifier, label = rows.id(number, row, key), _label(rows, number, row, field)
+        if identifier in raw:
+            repeated += 1
+            _check_same(rows, number, identifier, raw[identifier], label)
+        raw[identifier] = label
+        if isinstance(row.get("split"), str):
+            parts[identifier] = row["split"]
+    _check_known(rows.path, field, list(raw.items()), labels)
+    return Labels(raw, labels, groups, parts, _collapsed(repeated))
+
+
+def _long(
+    rows: Rows, groups: tuple[str, ...], labels: LabelMap, attribute: str, annotator: str
+) -> Labels:
+    votes: dict[str, dict[str, tuple[str, float]]] = defaultdict(dict)
+    others: set[str] = set()
+    repeated = 0
+    images: dict[str, None] = {}
+    for number, row in rows.items:
+        image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
+        images[image] = None
+        if named not in (attribute, labels.field):
+            others.add(named)
+            continue
+        who = str(row.get("annotator") or "")
+        label = _label(rows, number, row, "value")
+        if who in votes[image]:
+            repeated += 1
+            _check_same(rows, number, image, votes[image][who][0], label)
+        votes[image][who] = (label, _confidence(rows, number, row))
+    if not votes:
+        raise DataError(
+            f"{rows.path}: no line is about attribute {attribute!r}; "
+            f"{did_you_mean(attribute, others)}"
+        )
+    return _counted(rows.path, votes, images, groups, labels, annotator, _collapsed(repeated))
+
+
+def _counted(
+    path: Path,
+    votes: Mapping[str, Mapping[str, tuple[str, float]]],
+    images: Mapping[str, None],
+    groups: tuple[str, ...],
+    labels: LabelMap,
+    annotator: str,
+    notes: tuple[str, ...],
+) -> Labels:
+    """One label an image: the majority's, or one annotator's."""
+    said = [(image, label) for image, own in votes.items() for label, _ in own.values()]
+    _check_known(path, labels.field, said, labels)
+    names = sorted({who for own in votes.values() for who in own})
+    if annotator == MAJORITY:
+        chosen = {image: majority(own.values()) for image, own in votes.items()}
+    elif annotator in names:
+        chosen = {i: own[annotator][0] for i, own in votes.items() if annotator in own}
+    else:
+        raise UsageError(
+            f"dataset.annotator={annotator} is unknown; {did_you_mean(annotator, names)}"
+        )
+    whole = LabelMap(labels.field, labels.groups, tuple(dict.fromkeys([*labels.strata, "", TIE])))
+    raw = {image: chosen.get(image, "") for image in images}
+    if len(names) > 1:
+        notes = (*notes, _disagreement(votes, chosen, len(names), annotator))
+    return Labels(raw, whole, groups, {}, notes)
+
+
+def _disagreement(
+    votes: Mapping[str, Mapping[str, tuple[str, float]]],
+    chosen: Mapping[str, str],
+    n_annotators: int,
+    annotator: str,
+) -> str:
+    ballots = [[label for label, _ in own.values()] for own in votes.values()]
+    split = sum(len(set(own)) > 1 for own in ballots)
+    ties = sum(label == TIE for label in chosen.values())
+    used = "the majority's label is used" if annotator == MAJORITY else f"{annotator}'s are used"
+    return (
+        f"{n_annotators} annotators: Fleiss' kappa {agreement(ballots):.2f}, {split} of "
+        f"{len(ballots)} images judged differently, {ties} without a majority (not scored); {used}"
+    )
+
+
+def _label(rows: Rows, number: int, row: Mapping[str, Any], field: str) -> str:
+    """The label as text; what is absent is the empty label."""
+    value = rows.value(number, row, field)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        rows.refuse(number, f"label {value!r} of {field!r} is not text")
+    return str(value).strip()
+
+
+def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
+    """The weight of a vote; 1 where none is given."""
+    value = row.get("confidence")
+    if value in (None, ""):
+        return 1.0
+    try:
+        weight = float(value)
+    except (TypeError, ValueError):
+        weight = -1.0
+    if not 0 <= weight < float("inf"):
+        rows.refuse(number, f"confidence {value!r} is no number of at least 0")
+    return weight
+
+
+def _check_same(rows: Rows, number: int, identifier: str, first: str, second: str) -> None:
+    if first != second:
+        rows.refuse(
+            number,
+            f"image id {identifier} stands twice with different labels ({first!r} and "
+            f"{second!r}); keep one, or name who said which in a column 'annotator'",
+        )
+
+
+def _check_known(path: Path, field: str, said: Sequence[tuple[str, str]], labels: LabelMap) -> None:
+    counts = Counter(label for _, label in said)
+    allowed = [*labels.groups, *labels.strata]
+    unknown = sorted(set(counts) - set(allowed))
+    if not unknown:
+        return
+    example = next(image for image, label in said if label == unknown[0])
+    shown = ", ".join(repr(label[:40]) for label in unknown[:_SHOWN])
+    seen = ", ".join(f"{label[:40]!r} {n}" for label, n in counts.most_common(_SHOWN))
+    raise DataError(
+        f"{path}: unknown labels in {field!r}: {shown} (image {example}); seen: {seen}; "
+        f"{did_you_mean(unknown[0], map(repr, allowed))} Correct them, or map them under "
+        "dataset.labels.<attribute>: groups, or strata for labels of no group"
+    )
+
+
+def _collapsed(repeated: int) -> tuple[str, ...]:
+    return (f"{repeated} repeated labels were collapsed",) if repeated else ()
+
+
+def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
+    """How many images carry a label of no group, by label; they are kept and not scored."""
+    counts = Counter(label for label in raw if labels.group_of(label) is None)
+    if not counts:
+        return ()
+    listed = ", ".join(f"{label or 'empty'} {n}" for label, n in sorted(counts.items()))
+    return (f"{sum(counts.values())} images belong to no group and are not scored: {listed}",)

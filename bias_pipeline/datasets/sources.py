@@ -1,0 +1,95 @@
+"""Where the published files are, for those who want the originals.
+
+Nothing is downloaded: pictures are large, and labels of people are given out on a form by which
+one agrees to terms. What is printed is enough to put the files where they are looked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the files of a data set come from.
+
+    Attributes:
+        files: path under ``dataset.root`` to what it is.
+        steps: how to get them, a sentence each.
+        terms: what one agrees to.
+    """
+
+    files: dict[str, str]
+    steps: tuple[str, ...]
+    terms: str
+
+
+_PRINCETON = (
+    "Labels of gender and skin tone: fill in the form linked from "
+    "https://github.com/princetonvisualai/imagecaptioning-bias ."
+)
+_LIC = "https://github.com/rebnej/lick-caption-bias"
+_RELIC = "https://github.com/eggonz/relic-caption-bias"
+
+SOURCES = {
+    "coco": Source(
+        files={
+            "annotations/captions_val2014.json": "human captions",
+            "annotations/instances_val2014.json": "objects",
+            "attributes/images_val2014.csv": "labels of gender and skin tone",
+            "captioners/<name>.json": "your captioner's results: [{image_id, caption}, ...]",
+        },
+        steps=(
+            "Captions and objects: annotations_trainval2014.zip from "
+            "https://cocodataset.org/#download ; unpack it into the folder.",
+            _PRINCETON,
+        ),
+        terms="COCO annotations: CC BY 4.0. The labels: research use, as their form says.",
+    ),
+    "lic": Source(
+        files={
+            "Show-Attend-Tell/gender_val_sat_cap_mw_entries.pkl": "captions of sat; others alike",
+            "Human_Ann/gender_obj_cap_mw_entries.pkl": "human captions",
+            "model_vocab/sat_vocab.pkl": "vocabulary of sat; others alike",
+        },
+        steps=(
+            f"The folder bias_data: the Drive link in the README of {_LIC} .",
+            "Name it as dataset.root, or put it at lic/bias_data under BIAS_PIPELINE_DATA.",
+        ),
+        terms="No licence is stated; cite Hirota et al. 2022 and do not pass the files on.",
+    ),
+    "relic": Source(
+        files={
+            "age_dataset.csv": "human captions, captions of four captioners, ages",
+            "model_vocab/sat_vocab.pkl": "vocabulary of sat; others alike (from LIC's folder)",
+        },
+        steps=(f"data/age_data/age_dataset.csv in {_RELIC} .",),
+        terms="No licence is stated; cite RELIC (2023) and do not pass the files on.",
+    ),
+    "flickr30k": Source(
+        files={
+            "dataset_flickr30k.json": "human captions and splits, or",
+            "results_20130124.token": "human captions",
+            "attributes.csv": "your labels: image_id and a column for each attribute",
+            "captioners/<name>.json": "your captioner's results: [{image_id, caption}, ...]",
+        },
+        steps=(
+            "dataset_flickr30k.json: caption_datasets.zip under "
+            "https://cs.stanford.edu/people/karpathy/deepimagesent/ .",
+            "results_20130124.token: the form at "
+            "https://shannon.cs.illinois.edu/DenotationGraph/ .",
+        ),
+        terms="Flickr's terms of use; research and education only.",
+    ),
+    "scenes": Source(files={}, steps=("Made on the spot: nothing to fetch.",), terms="None."),
+}
+
+
+def describe(name: str, source: Source) -> str:
+    """The instructions as text."""
+    width = max((len(file) for file in source.files), default=0)
+    files = [f"  {file:<{width}}  {what}" for file, what in source.files.items()]
+    steps = [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
+    expected = ["Expected in dataset.root:", *files] if files else []
+    terms = f"Terms: {source.terms}"
+    return "\n".join([f"dataset={name}", *expected, "How to get it:", *steps, terms])

@@ -1,0 +1,84 @@
+"""``data validate``, ``data convert`` and ``data fetch``, through the door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.paths import choices_of, conf_dir
+from tests.cli.commands import Run
+from tests.coco_folder import LABELS, MINE, labels, results, write_folder
+
+
+def test_validate_tells_what_is_there(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data")
+    code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
+    assert code == 0, printed
+    facts = {line[:40].strip(): line[40:].strip() for line in printed.splitlines()}
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    assert facts
+    for line in (
+        "images 60",
+        "model captions 60 of 60 images",
+        "human captions 100 of 50 images",
+        "gender male 29",
+        "gender female 28",
+        "gender: Unsure (no group) 1",
+        "coverage of the score 50 of 57 (88%)",
+        "images with objects 60",
+    ):
+        assert line in lines, printed
+
+
+def test_validate_writes_nothing(run: Run, tmp_path: Path) -> None:
+    run("data", "validate")
+    assert list(tmp_path.glob("outputs/[!.]*")) == []
+
+
+def test_validate_ends_with_the_code_of_the_fault(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {LABELS: labels().replace("Female", "Femal")})
+    code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
+    assert (code, "'Femal'" in printed, "Traceback" in printed) == (3, True, False)
+
+
+def test_validate_tells_of_every_captioner(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {"captioners/part.json": results()[6:]})
+    words = ("dataset=coco", f"dataset.root={root}", "captioner=all")
+    code, printed = run("data", "validate", *words)
+    assert code == 4
+    assert "error: captioner=part: " in printed
+    assert "mine" in printed
+
+
+@pytest.mark.parametrize("name", choices_of(conf_dir() / "dataset"))
+def test_fetch_knows_every_data_set(run: Run, name: str) -> None:
+    code, printed = run("data", "fetch", name)
+    assert code == 0
+    assert f"dataset={name}" in printed
+
+
+def test_fetch_tells_of_all(run: Run) -> None:
+    code, printed = run("data", "fetch")
+    assert (code, printed.count("How to get it:")) == (0, len(choices_of(conf_dir() / "dataset")))
+
+
+def test_fetch_suggests_a_name(run: Run) -> None:
+    code, printed = run("data", "fetch", "cocoo")
+    assert (code, "did you mean 'coco'" in printed) == (2, True)
+
+
+def test_convert_names_what_it_wrote(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data")
+    code, printed = run("data", "convert", str(root / MINE), "--out", "tables")
+    assert (code, printed.strip()) == (0, "tables/mine.parquet")
+
+
+def test_convert_without_files_tells_its_usage(run: Run) -> None:
+    code, printed = run("data", "convert")
+    assert (code, "usage: data convert FILE ... [--out DIR]" in printed) == (2, True)
+
+
+def test_another_word_is_refused_with_a_suggestion(run: Run) -> None:
+    code, printed = run("data", "validat")
+    assert (code, "did you mean 'validate'" in printed) == (2, True)

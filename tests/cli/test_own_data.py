@@ -1,0 +1,109 @@
+"""Your own captions, through the door."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Run, part, results
+from tests.coco_folder import CAPTIONS, INSTANCES, LABELS, MINE, write_folder
+from tests.coco_folder import results as captions
+from tests.relic_file import write_table
+
+QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
+
+
+def table(folder: Path) -> list[dict[str, str]]:
+    with (folder / "outputs" / "table.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """All files named one by one, as in the README."""
+    root = write_folder(tmp_path / "data")
+    keys = {"captions": CAPTIONS, "attributes": LABELS, "instances": INSTANCES}
+    named = [f"dataset.{key}={root / name}" for key, name in keys.items()]
+    return ["dataset=coco", *named, f"captioner={root / MINE}", *QUICK]
+
+
+def test_files_named_one_by_one_are_scored(run: Run, words: list[str], tmp_path: Path) -> None:
+    code, printed = run(*words, "metric=lic,leakage")
+    assert code == 0, printed
+    assert "3 images belong to no group and are not scored: empty 1, Both 1, Unsure 1" in printed
+    assert {row["captioner"] for row in table(tmp_path)} == {"mine"}
+
+
+def test_e2_a_captioner_that_does_not_fit_ends_with_3(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    write_folder(tmp_path / "data", {MINE: captions()[6:]})
+    code, printed = run(*words)
+    assert code == 3
+    assert "6 of 60 labelled images have no caption" in printed
+    assert "Traceback" not in printed
+
+
+def test_e2_without_strict_the_table_is_marked(run: Run, words: list[str], tmp_path: Path) -> None:
+    write_folder(tmp_path / "data", {MINE: captions()[6:]})
+    code, printed = run(*words, "dataset.strict=false")
+    assert code == 0
+    assert "mine: dataset.strict=false: 6 of 60 labelled images have no caption" in printed
+    assert part(results(tmp_path)[0], "model")["coverage"] < 1
+
+
+def test_a_sweep_of_files_is_a_sweep(run: Run, words: list[str], tmp_path: Path) -> None:
+    write_folder(tmp_path / "data", {"captioners/other.json": captions()})
+    both = f"captioner={tmp_path / 'data' / MINE},{tmp_path / 'data/captioners/other.json'}"
+    code, printed = run(*words[:-4], both, *QUICK)
+    assert code == 0, printed
+    assert {row["captioner"] for row in table(tmp_path)} == {"mine", "other"}
+
+
+def test_captioner_all_is_the_folder(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {"captioners/other.json": captions()})
+    code, printed = run("dataset=coco", f"dataset.root={root}", "captioner=all", *QUICK)
+    assert code == 0, printed
+    assert len(results(tmp_path)) == 2
+
+
+def test_a_run_an_annotator_shows_what_their_disagreement_moves(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    lines = ["image_id,attribute,value,annotator"]
+    for i in range(60):
+        told = ("male", "female")[i % 2], ("male", "female")[i % 2 if i % 5 else 1]
+        lines += [f"{100 + i},gender,{value},{who}" for value, who in zip(told, "ab", strict=True)]
+    (tmp_path / "judged.csv").write_text("\n".join(lines))
+    own = [word for word in words if not word.startswith("dataset.attributes")]
+    own.append(f"dataset.attributes={tmp_path}/judged.csv")
+    code, printed = run(*own, "dataset.annotator=majority,a,b")
+    assert code == 0, printed
+    assert "2 annotators: Fleiss' kappa 0.80, 6 of 60 images judged differently" in printed
+    assert len({row["value"] for row in table(tmp_path) if row["part"] == "model"}) == 3
+
+
+def test_an_absent_captioner_file_ends_with_5(run: Run, words: list[str], tmp_path: Path) -> None:
+    code, printed = run(*words, f"captioner={tmp_path}/nowhere.json")
+    assert (code, "nowhere.json is absent" in printed) == (5, True)
+
+
+def test_both_sides_of_relic_are_printed(run: Run, tmp_path: Path) -> None:
+    root = write_table(tmp_path / "data")
+    words = ["dataset=relic", f"dataset.root={root}", "attribute=age", "captioner=all"]
+    code, printed = run(*words, "seeds=1", "stats.resamples=20", "logger=csv")
+    assert code == 0, printed
+    assert "–" not in next(line for line in printed.splitlines() if " sat " in line)
+
+
+def test_an_override_may_refer_to_another_key(run: Run, tmp_path: Path) -> None:
+    """As the study of age does to add words to a published list."""
+    words = "masking.words=['${attribute.presets.lic.words}',somebody]"
+    code, printed = run("dataset.n_images=300", words, *QUICK)
+    assert code == 0, printed
+    (path,) = results(tmp_path)
+    manifest = json.loads(path.read_text(encoding="utf-8"))["manifest"]
+    assert words in manifest["overrides"]

@@ -1,0 +1,409 @@
+"""COCO-format files become a corpus, or are refused with the file, the place and the remedy."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bias_pipeline import launch
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.datasets.coco import CocoDataset, safe_name
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests.coco_folder import (
+    CAPTIONS,
+    INSTANCES,
+    LABELS,
+    MINE,
+    human,
+    instances,
+    labels,
+    results,
+    write_folder,
+)
+from tests.corpora import REPOSITORY
+
+
+def load(root: Path, *overrides: str) -> Corpus:
+    settings = {"dataset": "coco", "dataset.root": str(root), "captioner": "mine"}
+    settings |= dict(override.split("=", 1) for override in overrides)
+    return launch.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+
+
+def refused(root: Path, *overrides: str) -> str:
+    with pytest.raises(DataError) as caught:
+        load(root, *overrides)
+    return str(caught.value)
+
+
+# --- what is read
+
+
+def test_a_record_has_everything_that_the_files_say(tmp_path: Path) -> None:
+    record = load(write_folder(tmp_path))[0]
+    assert record.id == "100"
+    assert record.model == results()[0]["caption"]
+    assert record.human == ("somebody holds a kite 0", "somebody holds a kite 1")
+    assert record.labels == {"gender": "male"}
+    assert record.objects == {"person", "kite"}
+
+
+def test_human_captions_may_cover_a_part(tmp_path: Path) -> None:
+    corpus = load(write_folder(tmp_path))
+    assert (len(corpus.model), len(corpus.human)) == (60, 100)
+
+
+@pytest.mark.parametrize("name", ["captioners/mine.jsonl", "captioners/mine.csv", "m.parquet"])
+def test_every_format_of_captions_is_read_alike(tmp_path: Path, name: str) -> None:
+    root = write_folder(tmp_path)
+    path, rows = root / name, pd.DataFrame(results())
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, results())))
+    elif path.suffix == ".csv":
+        rows.to_csv(path, index=False)
+    else:
+        rows.to_parquet(path)
+    assert load(root, f"captioner={path}").digest == load(root, f"captioner={root / MINE}").digest
+
+
+def test_a_path_is_named_by_its_stem(tmp_path: Path) -> None:
+    assert load(write_folder(tmp_path), f"captioner={tmp_path / MINE}").captioner == "mine"
+
+
+def test_e9_a_hostile_file_name_is_a_safe_name() -> None:
+    assert safe_name("=cmd()<script>../..") == "cmd_script"
+
+
+def test_e9_a_long_file_name_is_cut() -> None:
+    assert len(safe_name("a" * 300)) == 60
+
+
+def test_captioners_are_the_files_of_the_folder(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, {"captioners/a.jsonl": "", "captioners/readme.txt": "no"})
+    assert CocoDataset(str(root)).captioners() == ["a", "mine"]
+
+
+def test_files_of_root_are_left_alone_if_labels_are_named(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    corpus = load(root, f"dataset.attributes={root / LABELS}")
+    assert (len(corpus.human), corpus.objects) == (0, None)
+
+
+def test_instances_with_boxes_are_read_alike(tmp_path: Path) -> None:
+    boxed = instances()
+    for entry in boxed["annotations"]:
+        entry |= {"bbox": [0.0, 1.5, 2, 3], "segmentation": [[1.0, 2.0]], "iscrowd": 0}
+    one, two = (
+        load(write_folder(tmp_path / str(k), {INSTANCES: content}))
+        for k, content in enumerate((instances(), boxed))
+    )
+    assert one.digest == two.digest
+
+
+def test_objects_may_be_a_table(tmp_path: Path) -> None:
+    table = [{"image_id": 100 + i, "category": "person"} for i in range(59)]
+    table.append({"image_id": 159, "category": ""})
+    root = write_folder(tmp_path, {"objects.csv": pd.DataFrame(table).to_csv(index=False)})
+    corpus = load(
+        root, f"dataset.attributes={root / LABELS}", f"dataset.instances={root / 'objects.csv'}"
+    )
+    assert (corpus[0].objects, corpus[59].objects) == ({"person"}, frozenset())
+
+
+def test_a_part_of_the_label_file_is_scored(tmp_path: Path) -> None:
+    corpus = load(write_folder(tmp_path), "dataset.split=val")
+    assert corpus.ids[:3] == ("100", "103", "106")
+    assert "40 captions of images that are not scored here are left out" in corpus.notes
+
+
+@pytest.mark.parametrize("name", ["karpathy.json", "split.csv"])
+def test_a_split_file_says_what_is_scored(tmp_path: Path, name: str) -> None:
+    parts = ["test" if i < 10 else "train" for i in range(60)]
+    content = {
+        "karpathy.json": json.dumps(
+            {"images": [{"cocoid": 100 + i, "split": p} for i, p in enumerate(parts)]}
+        ),
+        "split.csv": "image_id,split\n" + "".join(f"{100 + i},{p}\n" for i, p in enumerate(parts)),
+    }[name]
+    root = write_folder(tmp_path, {name: content})
+    corpus = load(root, f"dataset.split_file={root / name}", "dataset.split=[test]")
+    assert len(corpus) == 10
+
+
+def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"dataset\.split=vall is unknown; did you mean 'val'"):
+        load(write_folder(tmp_path), "dataset.split=vall")
+
+
+# --- E1: broken files
+
+
+@pytest.mark.parametrize("name", [CAPTIONS, INSTANCES, MINE])
+def test_e1_a_cut_json_file_is_refused_with_its_line(tmp_path: Path, name: str) -> None:
+    root = write_folder(tmp_path)
+    whole = (root / name).read_bytes()
+    (root / name).write_bytes(whole[: len(whole) // 2])
+    assert f"{root / name}: line 1, column" in refused(root)
+
+
+@pytest.mark.parametrize("name", [CAPTIONS, INSTANCES, MINE])
+def test_e1_another_top_level_is_refused(tmp_path: Path, name: str) -> None:
+    assert str(tmp_path / name) in refused(write_folder(tmp_path, {name: '"text"'}))
+
+
+def test_e1_a_cut_line_of_json_lines_is_refused_with_its_number(tmp_path: Path) -> None:
+    lines = [*map(json.dumps, results()[:3]), '{"image_id": 103, "capt']
+    root = write_folder(tmp_path, {"cut.jsonl": "\n".join(lines)})
+    assert "cut.jsonl: line 4, column" in refused(root, f"captioner={root / 'cut.jsonl'}")
+
+
+def test_e1_nan_is_refused(tmp_path: Path) -> None:
+    text = '[{"image_id": 100, "caption": NaN}]'
+    assert "NaN is not JSON" in refused(write_folder(tmp_path, {MINE: text}))
+
+
+def test_e1_a_csv_file_cut_within_a_record_is_refused_with_its_line(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, {LABELS: labels()[:200]})
+    assert f"{root / LABELS}, line" in refused(root)
+
+
+def test_e1_a_cut_parquet_file_is_refused(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    pd.DataFrame(results()).to_parquet(root / "m.parquet")
+    (root / "m.parquet").write_bytes((root / "m.parquet").read_bytes()[:-9])
+    assert "not a readable Parquet file" in refused(root, f"captioner={root / 'm.parquet'}")
+
+
+def test_e1_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    marked = b"\xef\xbb\xbf" + labels().encode()
+    assert len(load(write_folder(tmp_path, {LABELS: marked}))) == 60
+
+
+def test_e1_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    content = "image_id,caption\n100,café\n".encode("latin-1")
+    root = write_folder(tmp_path, {"m.csv": content})
+    assert "not UTF-8" in refused(root, f"captioner={root / 'm.csv'}")
+
+
+def test_e1_an_unknown_ending_is_refused(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, {"captioners/mine.xlsx": "no"})
+    assert "'.xlsx' is unknown" in refused(root, f"captioner={root / 'captioners/mine.xlsx'}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"image_id": 101}, "entry 1: key 'caption' is absent; found image_id"),
+        ({"caption": "a dog"}, "entry 1: key 'image_id' is absent"),
+        ({"image_id": 1.5, "caption": "a dog"}, "entry 1: image id 1.5 is neither"),
+        ({"image_id": 101, "caption": None}, "entry 1: 'caption' must be text, found 'None'"),
+    ],
+)
+def test_e1_a_faulty_entry_is_named(tmp_path: Path, entry: Any, message: str) -> None:
+    rows = results()
+    rows[1] = entry
+    assert message in refused(write_folder(tmp_path, {MINE: rows}))
+
+
+# --- E2: missing captions and unknown ids
+
+
+def test_e2_missing_captions_are_refused_with_a_count_and_five_examples(tmp_path: Path) -> None:
+    message = refused(write_folder(tmp_path, {MINE: results()[6:]}))
+    assert "6 of 60 labelled images have no caption (6 of them in a group of gender)" in message
+    assert "such as 100, 101, 102, 103, 104; " in message
+    assert "dataset.strict=false" in message
+
+
+def test_e2_without_strict_the_rest_is_scored_and_noted(tmp_path: Path) -> None:
+    corpus = load(write_folder(tmp_path, {MINE: results()[6:]}), "dataset.strict=false")
+    assert len(corpus.model) == 54
+    assert any("dataset.strict=false: 6 of 60 labelled" in note for note in corpus.notes)
+
+
+def test_e2_foreign_ids_are_refused_with_a_count_and_examples(tmp_path: Path) -> None:
+    rows = [*results(), {"image_id": 7, "caption": "a dog"}, {"image_id": "x", "caption": "a"}]
+    message = refused(write_folder(tmp_path, {MINE: rows}))
+    assert "2 of 62 captions are of images that neither the labels nor another file" in message
+    assert "such as 7, x;" in message
+
+
+def test_e2_without_strict_foreign_ids_are_left_out(tmp_path: Path) -> None:
+    rows = [*results(), {"image_id": 7, "caption": "a dog"}]
+    corpus = load(write_folder(tmp_path, {MINE: rows}), "dataset.strict=false")
+    assert "7" not in corpus.ids
+
+
+def test_e2_images_that_people_described_are_not_foreign(tmp_path: Path) -> None:
+    told = human()
+    told["annotations"].append({"id": 1, "image_id": 7, "caption": "a dog"})
+    rows = [*results(), {"image_id": 7, "caption": "a dog"}]
+    corpus = load(write_folder(tmp_path, {MINE: rows, CAPTIONS: told}))
+    assert "1 captions of images that are not scored here are left out" in corpus.notes
+
+
+def test_e2_images_without_known_objects_are_refused(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, {INSTANCES: instances(58)})
+    assert "2 of 60 labelled images are not in the file of objects" in refused(root)
+
+
+def test_e2_an_unknown_category_is_refused(tmp_path: Path) -> None:
+    spoiled = instances()
+    spoiled["annotations"][3]["category_id"] = 99
+    message = refused(write_folder(tmp_path, {INSTANCES: spoiled}))
+    assert "annotations entry 3: category_id 99" in message
+
+
+# --- E3: ids that stand twice
+
+
+def test_e3_equal_repetitions_are_collapsed_with_a_note(tmp_path: Path) -> None:
+    corpus = load(write_folder(tmp_path, {MINE: [*results(), *results()[:2]]}))
+    assert "2 repeated captions of the captioner were collapsed" in corpus.notes
+
+
+def test_e3_two_captions_of_an_image_are_refused(tmp_path: Path) -> None:
+    rows = [*results(), {"image_id": 100, "caption": "a dog"}]
+    assert "image id 100 stands twice with different captions" in refused(
+        write_folder(tmp_path, {MINE: rows})
+    )
+
+
+def test_e3_text_and_numbers_are_the_same_id(tmp_path: Path) -> None:
+    rows = [{**row, "image_id": f"000{row['image_id']}"} for row in results()]
+    one = load(write_folder(tmp_path / "one", {MINE: rows}))
+    assert one.digest == load(write_folder(tmp_path / "two")).digest
+
+
+def test_e3_an_annotation_id_of_two_captions_is_refused(tmp_path: Path) -> None:
+    told = human()
+    told["annotations"][1]["id"] = told["annotations"][0]["id"]
+    message = refused(write_folder(tmp_path, {CAPTIONS: told}))
+    assert "annotation id 7 stands twice" in message
+
+
+# --- E5: a single group
+
+
+def test_e5_labels_of_one_group_are_refused_by_attackers(tmp_path: Path) -> None:
+    root = write_folder(tmp_path, {LABELS: labels().replace("Female", "Male")})
+    cell = launch.cell(["dataset=coco", f"dataset.root={root}", "captioner=mine"])
+    with pytest.raises(DataError, match="two groups"):
+        cell.build("metric").draw_splits(cell.corpus(), [0])
+
+
+# --- E8, E21
+
+
+def test_e8_a_caption_of_a_megabyte_is_read_from_every_format(tmp_path: Path) -> None:
+    rows = results()
+    rows[0]["caption"] = "dog " * 250_000
+    root = write_folder(tmp_path, {MINE: rows})
+    pd.DataFrame(rows).to_csv(root / "m.csv", index=False)
+    for captioner in ("mine", str(root / "m.csv")):
+        assert load(root, f"captioner={captioner}").model.lengths.max() == 250_000
+
+
+_READ = """
+import resource, sys
+from bias_pipeline import launch
+
+words = ["dataset=coco", f"dataset.attributes={sys.argv[1]}", f"captioner={sys.argv[2]}"]
+assert len(launch.cell(words).corpus()) == 1_000_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_e8_a_million_captions_are_read_within_2_gigabytes(tmp_path: Path) -> None:
+    """In a process of its own, whose peak of memory counts nothing else."""
+    words = random.Random(0).choices([f"word{i}" for i in range(5_000)], k=1_000_000)
+    rows = [{"image_id": i, "caption": f"a {word} " * 4} for i, word in enumerate(words)]
+    path, told = tmp_path / "m.json", tmp_path / "labels.csv"
+    path.write_text(json.dumps(rows))
+    lines = (f"{i},{('Male', 'Female')[i % 2]}" for i in range(len(rows)))
+    told.write_text("\n".join(["id,bb_gender", *lines]))
+    command = [sys.executable, "-c", _READ, str(told), str(path)]
+    done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 2 << 20  # KiB
+
+
+def test_e21_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
+    turned = {MINE: results(), CAPTIONS: human(), INSTANCES: instances()}
+    for content in (turned[MINE], turned[CAPTIONS]["annotations"], turned[INSTANCES]["images"]):
+        random.Random(0).shuffle(content)
+    head, *lines = labels().splitlines()
+    turned[LABELS] = "\n".join([head, *lines[::-1]])
+    one, two = load(write_folder(tmp_path / "1")), load(write_folder(tmp_path / "2", turned))
+    assert one.digest == two.digest
+
+
+# --- what is not there
+
+
+def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'mine'"):
+        load(write_folder(tmp_path), "captioner=mien")
+
+
+@pytest.mark.parametrize("key", ["captions", "attributes", "instances"])
+def test_an_absent_file_is_named_with_its_key(tmp_path: Path, key: str) -> None:
+    root = write_folder(tmp_path)
+    words = {"attributes": str(root / LABELS), key: str(root / "nowhere.json")}
+    with pytest.raises(ResourceError, match=rf"nowhere\.json is absent.*set dataset\.{key}"):
+        load(root, *(f"dataset.{name}={value}" for name, value in words.items()))
+
+
+def test_an_absent_results_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"nowhere\.json is absent"):
+        load(write_folder(tmp_path), f"captioner={tmp_path}/nowhere.json")
+
+
+def test_without_labels_the_key_is_told(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    (root / LABELS).unlink()
+    with pytest.raises(ResourceError, match=r"set dataset\.attributes=FILE"):
+        load(root)
+
+
+def test_without_captioners_the_keys_are_told(tmp_path: Path) -> None:
+    root = write_folder(tmp_path)
+    (root / MINE).unlink()
+    with pytest.raises(ResourceError, match=r"captioner=FILE\.json"):
+        CocoDataset(str(root)).captioners()
+
+
+# --- the real files
+
+
+@pytest.mark.real
+def test_the_real_files_are_read(data_root: Path) -> None:
+    corpus = load(data_root / "coco", "captioner=sat")
+    grouping = corpus.groupings["gender"]
+    assert (len(corpus), len(corpus.model)) == (15_762, 15_762)
+    assert (int((grouping.codes == 0).sum()), int((grouping.codes == 1).sum())) == (7_466, 3_314)
+    assert grouping.strata == {"Both": 813, "Unsure": 3_410, "": 759}
+    assert len(set(corpus.human.images.tolist())) == 13_693
+
+
+@pytest.mark.real
+def test_e2_a_real_captioner_of_a_part_needs_strict_off(data_root: Path) -> None:
+    message = refused(data_root / "coco", "captioner=oscar_cider")
+    assert "2705 of 15762 labelled images have no caption (0 of them in a group" in message
+    corpus = load(data_root / "coco", "captioner=oscar_cider", "dataset.strict=false")
+    assert len(corpus.model) == 13_057
+
+
+@pytest.mark.real
+def test_coco_and_lic_hold_the_same_captions_of_a_captioner(data_root: Path) -> None:
+    coco = load(data_root / "coco", "captioner=sat")
+    lic = launch.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data", "captioner=sat"])
+    other = {record.id: (record.model, record.labels) for record in lic.corpus() if record.model}
+    own = {record.id: (record.model, record.labels) for record in coco if record.labels}
+    assert own == other

@@ -1,0 +1,117 @@
+"""What is converted is what dataset=coco reads back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bias_pipeline import launch
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.datasets.convert import convert
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests import coco_folder, lic_folder
+
+
+def load(*words: str) -> Corpus:
+    return launch.cell(list(words)).corpus()
+
+
+def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:
+    root, out = coco_folder.write_folder(tmp_path / "data"), tmp_path / "out"
+    labels = f"dataset.attributes={root / coco_folder.LABELS}"
+    names = (coco_folder.CAPTIONS, coco_folder.INSTANCES, coco_folder.MINE)
+    tables = [convert(root / name, out)[0] for name in names]
+    corpora = [
+        load("dataset=coco", labels, f"dataset.captions={c}", f"dataset.instances={i}", captioner)
+        for c, i, captioner in (
+            (root / names[0], root / names[1], f"captioner={root / names[2]}"),
+            (tables[0], tables[1], f"captioner={tables[2]}"),
+        )
+    ]
+    assert corpora[0].digest == corpora[1].digest
+
+
+def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path: Path) -> None:
+    told = [{**e, "rmdup_object_list": ["kite"]} for e in lic_folder.human_entries(80)]
+    root = lic_folder.write_folder(tmp_path / "data", {lic_folder.HUMAN: told})
+    captions, labels = convert(root / lic_folder.SAT, tmp_path)
+    human, _, objects = convert(root / lic_folder.HUMAN, tmp_path)
+    own = load(
+        "dataset=coco",
+        f"captioner={captions}",
+        f"dataset.attributes={labels}",
+        f"dataset.captions={human}",
+        f"dataset.instances={objects}",
+    )
+    lic = load("dataset=lic", f"dataset.root={root}", "captioner=sat")
+    assert list(own) == list(lic)
+
+
+def test_labels_have_the_columns_of_princeton(tmp_path: Path) -> None:
+    root = lic_folder.write_folder(tmp_path / "data")
+    written = [path.name for path in convert(root / lic_folder.SAT, tmp_path)]
+    stem = Path(lic_folder.SAT).stem
+    assert written == [f"{stem}.parquet", f"{stem}_labels.parquet"]
+
+
+def test_an_image_without_objects_is_kept(tmp_path: Path) -> None:
+    content = coco_folder.instances()
+    content["annotations"] = content["annotations"][1:60]
+    root = coco_folder.write_folder(tmp_path, {coco_folder.INSTANCES: content})
+    (table,) = convert(root / coco_folder.INSTANCES, tmp_path)
+    labels, mine = (root / name for name in (coco_folder.LABELS, coco_folder.MINE))
+    words = (f"dataset.attributes={labels}", f"dataset.instances={table}", f"captioner={mine}")
+    assert load("dataset=coco", *words)[0].objects == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([], "holds no entries"),
+        ([{"pred": "a dog"}], "entry 0: key 'img_id' is absent"),
+        ([{"img_id": 1}], "neither 'pred' nor 'caption_list'"),
+        ([{"img_id": 1, "pred": 3}], "entry 0, 'pred' must be a string"),
+        ([{"img_id": 1, "caption_list": [3]}], "entry 0, 'caption_list' must be a string"),
+        ([{"img_id": 1, "pred": "a"}, {"img_id": "01", "pred": "b"}], "1 image ids stand twice"),
+        ({"img_id": 1}, "the top level must be a list"),
+    ],
+)
+def test_e1_a_faulty_pickle_is_refused(tmp_path: Path, entries: Any, message: str) -> None:
+    root = lic_folder.write_folder(tmp_path, {"some.pkl": entries})
+    with pytest.raises(DataError, match=message):
+        convert(root / "some.pkl", tmp_path)
+
+
+def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    (tmp_path / "evil.pkl").write_bytes(
+        b"cos\nsystem\n(S'touch " + str(canary).encode() + b"'\ntR."
+    )
+    with pytest.raises(DataError, match="system"):
+        convert(tmp_path / "evil.pkl", tmp_path)
+    assert not canary.exists()
+
+
+def test_another_json_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "some.json").write_text('{"info": 3}')
+    with pytest.raises(DataError, match="neither a list nor 'annotations'"):
+        convert(tmp_path / "some.json", tmp_path)
+
+
+def test_another_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"only \.pkl"):
+        convert(tmp_path / "some.csv", tmp_path)
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"some\.json is absent"):
+        convert(tmp_path / "some.json", tmp_path)
+
+
+def test_e13_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    root = coco_folder.write_folder(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="choose another folder with --out"):
+        convert(root / coco_folder.MINE, tmp_path / "file")

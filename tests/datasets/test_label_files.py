@@ -1,0 +1,220 @@
+"""Labels: every form is read, no label is dropped in silence, annotators are counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.datasets.annotators import TIE, agreement, majority
+from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
+from bias_pipeline.errors import DataError, UsageError
+
+PRINCETON = LabelMap("bb_gender", {"Male": "male", "Female": "female"}, ("Both", "Unsure", ""))
+GENDER = Attribute("gender", ("male", "female"), {}, {"coco": PRINCETON})
+MOOD = Attribute("mood", ("low", "high"), {}, {})
+LONG = "image_id,attribute,value,annotator\n"
+
+
+def read(folder: Path, text: str, attribute: Attribute = GENDER, **options: object) -> Labels:
+    path = folder / str(options.pop("name", "labels.csv"))
+    path.write_text(text, encoding="utf-8")
+    return read_labels(path, "coco", attribute, options.pop("own", {}), **options)  # type: ignore[arg-type]
+
+
+def refused(folder: Path, text: str, attribute: Attribute = GENDER, **options: object) -> str:
+    with pytest.raises(DataError) as caught:
+        read(folder, text, attribute, **options)
+    return str(caught.value)
+
+
+def test_the_columns_of_princeton_are_read(tmp_path: Path) -> None:
+    found = read(tmp_path, "id,bb_gender,bb_skin,split\n007,Male,Light,val\n8,,Dark,train\n")
+    assert found.raw == {"7": "Male", "8": ""}
+    assert found.parts == {"7": "val", "8": "train"}
+
+
+def test_the_long_form_is_read(tmp_path: Path) -> None:
+    text = "image_id,attribute,value\n7,gender,Male\n7,mood,low\n8,gender,female\n"
+    assert read(tmp_path, text).raw == {"7": "Male", "8": "female"}
+
+
+def test_the_long_form_may_name_the_column_of_the_label_map(tmp_path: Path) -> None:
+    assert read(tmp_path, "image_id,attribute,value\n7,bb_gender,Male\n").raw == {"7": "Male"}
+
+
+def test_labels_may_be_json_lines(tmp_path: Path) -> None:
+    lines = [{"image_id": 7, "attribute": "gender", "value": "Male"}, {"image_id": 8}]
+    lines[1] |= {"attribute": "gender", "value": None}
+    text = "\n".join(map(json.dumps, lines))
+    assert read(tmp_path, text, name="labels.jsonl").raw == {"7": "Male", "8": ""}
+
+
+def test_an_attribute_without_a_map_is_read_plainly(tmp_path: Path) -> None:
+    found = read(tmp_path, "image_id,mood\n7,low\n8,high\n9,Unsure\n", MOOD)
+    assert [found.map.group_of(label) for label in found.raw.values()] == ["low", "high", None]
+
+
+def test_the_data_set_may_say_how_its_labels_are_written(tmp_path: Path) -> None:
+    own = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
+    found = read(tmp_path, "id,sex\n7,m\n8,f\n", own=own)
+    assert [found.map.group_of(label) for label in found.raw.values()] == ["male", "female"]
+
+
+def test_a_map_to_an_unknown_group_is_refused(tmp_path: Path) -> None:
+    own = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
+    with pytest.raises(UsageError, match=r"dataset\.labels\.gender: .* has no group 'men'"):
+        read(tmp_path, "id,sex\n7,m\n8,f\n", own=own)
+
+
+def test_labels_of_no_group_are_counted_by_name(tmp_path: Path) -> None:
+    found = read(tmp_path, "id,bb_gender\n1,Male\n2,Unsure\n3,\n4,Unsure\n")
+    assert strata_note(found.raw.values(), found.map) == (
+        "3 images belong to no group and are not scored: empty 1, Unsure 2",
+    )
+
+
+# --- E3, E4
+
+
+def test_e3_equal_labels_are_collapsed_with_a_note(tmp_path: Path) -> None:
+    found = read(tmp_path, "id,bb_gender\n7,Male\n007,Male\n")
+    assert found.notes == ("1 repeated labels were collapsed",)
+
+
+def test_e3_different_labels_are_refused(tmp_path: Path) -> None:
+    message = refused(tmp_path, "id,bb_gender\n7,Male\n7,Female\n")
+    assert "line 3: image id 7 stands twice with different labels ('Male' and 'Female')" in message
+
+
+def test_e4_an_unknown_label_is_refused_with_what_is_seen_and_allowed(tmp_path: Path) -> None:
+    message = refused(tmp_path, "id,bb_gender\n7,Male\n8,Femal\n9,Male\n")
+    assert "unknown labels in 'bb_gender': 'Femal' (image 8); seen: 'Male' 2, 'Femal' 1" in message
+    assert "did you mean" in message
+    assert "'Unsure'" in message
+
+
+@pytest.mark.parametrize("label", ["None", "nonbinary", "male "])
+def test_e4_no_label_is_dropped_in_silence(tmp_path: Path, label: str) -> None:
+    text = f"id,bb_gender\n7,Male\n8,{label}\n"
+    if label.strip() == "male":
+        assert read(tmp_path, text).raw["8"] == "male"
+    else:
+        assert label in refused(tmp_path, text)
+
+
+def test_e4_a_number_with_a_fraction_is_no_label(tmp_path: Path) -> None:
+    text = json.dumps([{"id": 7, "bb_gender": 0.5}])
+    assert "entry 0: label 0.5" in refused(tmp_path, text, name="labels.json")
+
+
+def test_an_absent_column_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    message = refused(tmp_path, "id,bbgender\n7,Male\n")
+    assert "no column 'bb_gender' for attribute 'gender'; did you mean 'bbgender'" in message
+
+
+def test_an_absent_id_column_is_refused(tmp_path: Path) -> None:
+    assert "no column of ids" in refused(tmp_path, "name,bb_gender\n7,Male\n")
+
+
+def test_no_labels_are_refused(tmp_path: Path) -> None:
+    assert "holds no labels" in refused(tmp_path, "id,bb_gender\n")
+
+
+def test_labels_of_other_attributes_alone_are_refused(tmp_path: Path) -> None:
+    message = refused(tmp_path, "image_id,attribute,value\n7,gendre,Male\n")
+    assert "no line is about attribute 'gender'; did you mean 'gendre'" in message
+
+
+# --- annotators
+
+
+THREE = LONG + (
+    "1,gender,Male,a\n1,gender,Male,b\n1,gender,Female,c\n"
+    "2,gender,Female,a\n2,gender,Female,b\n2,gender,Female,c\n"
+    "3,gender,Male,a\n3,gender,Female,b\n"
+)
+
+
+def test_the_majority_of_annotators_is_used(tmp_path: Path) -> None:
+    found = read(tmp_path, THREE)
+    assert found.raw == {"1": "Male", "2": "Female", "3": TIE}
+    assert found.map.group_of(TIE) is None
+
+
+def test_agreement_is_told(tmp_path: Path) -> None:
+    (note,) = read(tmp_path, THREE).notes
+    assert "3 annotators: Fleiss' kappa" in note
+    assert "2 of 3 images judged differently, 1 without a majority" in note
+
+
+def test_one_annotator_may_be_chosen(tmp_path: Path) -> None:
+    assert read(tmp_path, THREE, annotator="c").raw == {"1": "Female", "2": "Female", "3": ""}
+
+
+def test_an_unknown_annotator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"dataset\.annotator=d is unknown; Known: a, b, c"):
+        read(tmp_path, THREE, annotator="d")
+
+
+def test_an_annotator_of_a_file_without_annotators_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not name annotators"):
+        read(tmp_path, "id,bb_gender\n7,Male\n", annotator="a")
+
+
+def test_confidence_weighs_votes(tmp_path: Path) -> None:
+    text = "image_id,attribute,value,annotator,confidence\n1,gender,Male,a,0.2\n1,gender,Female,b,1"
+    assert read(tmp_path, text).raw == {"1": "Female"}
+
+
+@pytest.mark.parametrize("weight", ["-1", "nan", "inf", "high"])
+def test_a_confidence_that_is_no_weight_is_refused(tmp_path: Path, weight: str) -> None:
+    text = f"image_id,attribute,value,confidence\n1,gender,Male,{weight}\n"
+    assert f"line 2: confidence '{weight}'" in refused(tmp_path, text)
+
+
+def test_fleiss_own_example() -> None:
+    """Ten patients, fourteen raters, five diagnoses: the worked table of the method, 0.210."""
+    counts = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+    ballots = [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts]
+    assert agreement(ballots) == pytest.approx(0.210, abs=5e-4)
+
+
+def test_agreement_of_one_label_is_undefined() -> None:
+    assert np.isnan(agreement([["a", "a"]]))
+
+
+def test_agreement_without_pairs_is_undefined() -> None:
+    assert np.isnan(agreement([["a"], ["b"]]))
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), min_size=1, max_size=20))
+def test_agreement_is_at_most_one(ballots: list[list[str]]) -> None:
+    kappa = agreement(ballots)
+    assert np.isnan(kappa) or kappa <= 1
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=9))
+def test_a_majority_has_more_votes_than_any_other(labels: list[str]) -> None:
+    winner = majority((label, 1.0) for label in labels)
+    counts = sorted((labels.count(label), label) for label in set(labels))
+    if len(counts) > 1 and counts[-1][0] == counts[-2][0]:
+        assert winner == TIE
+    else:
+        assert winner == counts[-1][1]
