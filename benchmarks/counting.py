@@ -25,8 +25,8 @@ from bias_pipeline.text.mentions import group_mentions
 from bias_pipeline.text.tasks import task_mentions
 
 CAPTIONS = 1_000_000
-FEW_CAPTIONS = 200_000  # what plain pandas gets, for its time grows with the captions
-REPEATS = 3
+FEW_CAPTIONS = 400_000  # what plain pandas gets, which takes its time
+REPEATS = 2
 RESAMPLES = 1_000
 TARGET_S, TARGET_GB, TARGET_TIMES = 15.0, 2.0, 10.0
 NEURAL = ("lic", "leakage", "dbac")
