@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -34,7 +35,7 @@ Mask = npt.NDArray[np.bool_]
 Sums = Mapping[str, FloatArray]
 
 COUNT = "count"
-MOST_BUNDLES = 16_384
+MOST_BUNDLES = 8_192
 FEWEST_BUNDLES = 1_024
 _CELLS = 20_000_000  # of the tables of bundles, all together
 
@@ -101,6 +102,8 @@ class Seen:
     def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
         """(N, ...) sums over each image's captions."""
         images = self.images(side)
+        if np.array_equal(images, np.arange(len(self.corpus))):  # one caption an image
+            return captions.copy()
         shape = (len(self.corpus), len(images))
         gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
         return sparse.csr_array(gather @ captions)
@@ -112,17 +115,12 @@ class Seen:
         Raises:
             NotApplicableError: if the data set has no objects.
         """
-        if self.corpus.objects is None or not any(self.corpus.objects):
+        if not self.has_objects:
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r} has no objects for these images; read labels "
                 "from human captions where the metric has labels=union, or choose another metric"
             )
-        column = {task: number for number, task in enumerate(self.tasks)}
-        lengths = np.fromiter(map(len, self.corpus.objects), np.int64, len(self.corpus))
-        names = chain.from_iterable(self.corpus.objects)
-        found = np.fromiter((column.get(name, -1) for name in names), np.int64, lengths.sum())
-        rows = np.repeat(np.arange(len(self.corpus)), lengths)
-        return cells(rows[found >= 0], found[found >= 0], self.shape)
+        return _objects(self.corpus, self.tasks)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -132,7 +130,8 @@ class Seen:
     @cached_property
     def known(self) -> Mask:
         """(N,) images whose objects are known; an image without any is taken for unknown."""
-        return np.fromiter(map(bool, self.corpus.objects or [()] * len(self.corpus)), bool)
+        objects = self.corpus.objects or [()] * len(self.corpus)
+        return np.fromiter(map(bool, objects), bool, len(self.corpus))
 
     @property
     def has_objects(self) -> bool:
@@ -266,11 +265,11 @@ class Bundles:
 
     def sums(self, table: sparse.csr_array) -> FloatArray:
         """(number of bundles, C) sums of a table's rows."""
-        gather = sparse.csr_array(
-            (np.ones(len(self.rows)), (self.bundle, self.rows)),
-            shape=(len(self.keys), table.shape[0]),
-        )
-        return np.asarray((gather @ table).toarray(), np.float64)
+        bundle = np.zeros(table.shape[0], np.int64)
+        bundle[self.rows] = self.bundle
+        cell = np.repeat(bundle * table.shape[1], np.diff(table.indptr)) + table.indices
+        sums = np.bincount(cell, table.data, len(self.keys) * table.shape[1])
+        return np.asarray(sums, np.float64).reshape(len(self.keys), table.shape[1])
 
 
 class CountingMetric(Metric):
@@ -366,6 +365,19 @@ def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) ->
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
     return value
+
+
+@lru_cache(maxsize=2)
+def _objects(corpus: Corpus, tasks: tuple[str, ...]) -> sparse.csr_array:
+    """(N, T) tasks in each image; several metrics read the same corpus."""
+    column: defaultdict[str, int] = defaultdict(lambda: -1)
+    column.update({task: number for number, task in enumerate(tasks)})
+    objects = corpus.objects or ()
+    lengths = np.fromiter(map(len, objects), np.int64, len(corpus))
+    names = map(column.__getitem__, chain.from_iterable(objects))
+    found = np.fromiter(names, np.int64, lengths.sum())
+    rows = np.repeat(np.arange(len(corpus)), lengths)
+    return cells(rows[found >= 0], found[found >= 0], (len(corpus), len(tasks)))
 
 
 def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[str, Estimate]:

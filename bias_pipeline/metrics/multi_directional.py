@@ -13,8 +13,8 @@ from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Seen, Sums, Tally, choice
-from bias_pipeline.metrics.functional.amplification import DENOMINATORS, DIRECTIONS
-from bias_pipeline.metrics.functional.multi import multi_directional, multi_mals, multi_pairs
+from bias_pipeline.metrics.functional.amplification import DENOMINATORS, DIRECTIONS, association
+from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
 from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
 from bias_pipeline.metrics.labels import LabelledTaskMetric, Sides, counts_of, mention_rates
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -96,12 +96,12 @@ class MultiDirectional(LabelledTaskMetric):
             counts = counts_of(sums, sides.n_groups)
             values = {f"{name}:sets": v for name, v in mention_rates(counts).items()}
             values["mals"], values["mals:variance"] = multi_mals(counts)
+            signs = association(counts)
             for name in DIRECTIONS:
                 pairs = multi_pairs(counts, name, denominator=self.denominator)
-                for part, absolute in ((name, self.absolute), (f"{name}:signed", False)):
-                    values[part], values[f"{name}:variance"] = multi_directional(
-                        counts, name, absolute=absolute, denominator=self.denominator
-                    )
+                absolute, signed, values[f"{name}:variance"] = summary(pairs, signs)
+                values[name] = absolute if self.absolute else signed
+                values[f"{name}:signed"] = signed
                 values[f"{name}:undefined"] = np.isnan(pairs).sum(axis=(-2, -1))
             return {**values, "sets": np.full(len(sums["groups"]), float(n_sets))}
 

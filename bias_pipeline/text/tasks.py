@@ -50,8 +50,10 @@ def _mentions(
     ).join(all_words)
     column = dict(columns)
     named = np.array([column.get(word, -1) for word in tokens.types], np.int64)[tokens.tokens]
-    caption = np.repeat(np.arange(len(tokens)), tokens.lengths)
-    cells = np.unique(caption[named >= 0] * n_tasks + named[named >= 0])
+    ends = np.concatenate([[0], np.cumsum(named >= 0)])[tokens.starts]
+    columns_named = named[named >= 0]
     shape = (len(captions), n_tasks)
-    indices = np.divmod(cells, max(n_tasks, 1))
-    return sparse.csr_array((np.ones(len(cells)), indices), shape=shape)
+    found = sparse.csr_array((np.ones(len(columns_named)), columns_named, ends), shape=shape)
+    found.sum_duplicates()
+    found.data = np.ones_like(found.data)
+    return found

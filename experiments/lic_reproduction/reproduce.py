@@ -43,7 +43,7 @@ RACE = {
         "alignment.sides=[model,human]",
     ],
     "no alignment": ["dataset=lic", "attribute=race", "masking=none", "alignment=none"],
-    # The mask stands in no published vocabulary; aligned away, it would be masked on one side alone.
+    # No published vocabulary holds the mask; aligned away, one side alone would keep it.
     "race words masked": ["experiment=relic_race", "masking=lic", "+alignment.keep=[raceword]"],
     "repaired default": ["dataset=lic", "attribute=race"],
 }

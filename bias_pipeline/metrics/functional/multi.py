@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.metrics.functional.amplification import directional_pairs
+from bias_pipeline.metrics.functional.amplification import association
 from bias_pipeline.metrics.functional.counts import Counts, known_mean, share
 
 FloatArray = npt.NDArray[np.float64]
@@ -64,10 +64,24 @@ def multi_directional(
         (0.5, 0.25)
     """
     pairs = multi_pairs(counts, direction, denominator=denominator, training=training)
-    if absolute:
-        return known_mean(np.abs(pairs), 2), _variance(pairs)
-    signed = directional_pairs(counts, direction, denominator=denominator, training=training)
-    return known_mean(signed, 2), _variance(pairs)
+    whole, signed, variance = summary(pairs, association(training or counts))
+    return (whole if absolute else signed), variance
+
+
+def summary(
+    pairs: FloatArray, signs: npt.NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean of absolute differences, mean of signed ones, population variance.
+
+    Args:
+        pairs: (..., K, M) differences.
+        signs: (..., K, M) :func:`~bias_pipeline.metrics.functional.amplification.association`.
+
+    Example:
+        >>> [x.item() for x in summary(np.array([[0.5, -0.5]]), np.array([[1, 1]]))]
+        [0.5, 0.0, 0.25]
+    """
+    return known_mean(np.abs(pairs), 2), known_mean(signs * pairs, 2), _variance(pairs)
 
 
 def multi_mals(counts: Counts, *, training: Counts | None = None) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,268 @@
+"""A million captions through all counting metrics, on one core, beside plain pandas.
+
+Usage: python -m benchmarks.counting
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.record import publish, table
+from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.captions import Captions
+from bias_pipeline.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.launch import cell
+from bias_pipeline.metrics.base import Metric
+from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.text.mentions import group_mentions
+from bias_pipeline.text.tasks import task_mentions
+
+CAPTIONS = 1_000_000
+FEW_CAPTIONS = 400_000  # what plain pandas gets, which takes its time
+REPEATS = 2
+RESAMPLES = 1_000
+TARGET_S, TARGET_GB, TARGET_TIMES = 15.0, 2.0, 10.0
+NEURAL = ("lic", "leakage", "dbac")
+# Peak memory is in KiB on Linux and in bytes on macOS.
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def metrics() -> dict[str, Metric]:
+    """Every counting metric as ``metric=`` builds it."""
+    names = [name for name in choices_of(conf_dir() / "metric") if name not in NEURAL]
+    return {name: cell([f"metric={name}"]).build("metric") for name in names}
+
+
+def corpus_of(n_captions: int, vocabulary: TaskVocabulary) -> Corpus:
+    """Half of the captions people's, half a captioner's, over half as many images.
+
+    A caption names a man, a woman or a person, and up to three objects; so do images hold them.
+    """
+    generator = np.random.default_rng(0)
+    n = n_captions // 2
+    tasks = tuple(name for name in vocabulary.tasks if name != "person")
+    female = generator.random(n) < 0.4
+    popularity = 1 / np.arange(1, len(tasks) + 1)
+    held = generator.choice(len(tasks), (n, 3), p=popularity / popularity.sum())
+    sides = [_captions(generator, tasks, female, held) for _ in range(2)]
+    objects = [frozenset(["person", *(tasks[t] for t in row)]) for row in held.tolist()]
+    return Corpus(
+        dataset="synthetic",
+        captioner="synthetic",
+        ids=tuple(map(str, range(n))),
+        model=sides[0],
+        human=sides[1],
+        groupings={"gender": Grouping(("male", "female"), female.astype(np.int64), {})},
+        objects=tuple(objects),
+    )
+
+
+def _captions(
+    generator: np.random.Generator,
+    tasks: tuple[str, ...],
+    female: np.ndarray,
+    held: np.ndarray,
+) -> Captions:
+    n = len(female)
+    who = np.where(generator.random(n) < 0.3, 2, female ^ (generator.random(n) < 0.05))
+    named = generator.random(held.shape) < 0.6
+    nouns = np.array(["a man", "a woman", "a person"])[who]
+    texts = [
+        f"{noun} is standing in the street with {' and a '.join(own) or 'nothing'} ."
+        for noun, own in zip(
+            nouns.tolist(),
+            (
+                [tasks[t] for t, k in zip(r, m, strict=True) if k]
+                for r, m in zip(held, named, strict=True)
+            ),
+            strict=True,
+        )
+    ]
+    return Captions.from_texts(texts)
+
+
+def timed(run: Callable[[], object]) -> float:
+    """Seconds of CPU: on one core what a clock shows, whatever else the machine is doing."""
+    started = time.process_time()
+    run()
+    return time.process_time() - started
+
+
+# --- the same counts, straightforwardly -----------------------------------------------------------
+
+
+def in_pandas(
+    corpus: Corpus,
+    texts: dict[str, pd.Series],
+    attribute: Attribute,
+    vocabulary: TaskVocabulary,
+    resamples: int = 0,
+) -> pd.DataFrame:
+    """BA-> A->T, BA_MALS, gender error and co-occurrence of raw texts.
+
+    One regular expression for each group and object, data frames of flags, group-bys: what one
+    writes first.
+    """
+    words = {name: attribute.counted_words()[name] for name in ("male", "female")}
+    tasks = {name: own for name, own in vocabulary.tasks.items() if name != "person"}
+    frames = _frames(corpus, texts, words, tasks)
+    found = _numbers(*frames)
+    for _ in range(resamples):
+        _numbers(*_drawn(frames))
+    return found
+
+
+def _drawn(frames: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, ...]:
+    rows = np.random.default_rng(0).integers(0, len(frames[0]), len(frames[0]))
+    return tuple(frame.iloc[rows].reset_index(drop=True) for frame in frames)
+
+
+def _frames(
+    corpus: Corpus,
+    texts: dict[str, pd.Series],
+    words: dict[str, tuple[str, ...]],
+    tasks: dict[str, tuple[str, ...]],
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """What the captioner's captions, people's and the labels say, a row an image."""
+    codes = pd.Series(corpus.groupings["gender"].codes).map(dict(enumerate(words)))
+    objects = corpus.objects or ()
+    labels = pd.DataFrame({task: [task in own for own in objects] for task in tasks})
+    sides = [_flags(texts[side], words, tasks) for side in SIDES]
+    return sides[0], sides[1], labels.assign(group=codes)
+
+
+def _numbers(model: pd.DataFrame, people: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    codes, said, said_by_people = labels["group"], model["group"], people["group"]
+    tasks = [task for task in labels if task != "group"]
+    rows = []
+    for task in tasks:
+        before, after = labels[task].groupby(codes).mean(), model[task].groupby(codes).mean()
+        ratio = codes[labels[task]].value_counts(normalize=True)
+        ratio_after = said[model[task]].value_counts(normalize=True)
+        ratio_people = said_by_people[people[task]].value_counts(normalize=True)
+        leaning = ratio[ratio > 0.5].index
+        rows.append(
+            {
+                "task": task,
+                "a_to_t": (np.sign(before - labels[task].mean()) * (after - before)).mean(),
+                "mals": (ratio_after.reindex(leaning) - ratio[leaning]).sum(),
+                "increase": (ratio_after - 0.5).abs().mean() - (ratio_people - 0.5).abs().mean(),
+            }
+        )
+    return pd.DataFrame(rows).assign(error=(said.notna() & (said != codes)).mean())
+
+
+def _flags(
+    texts: pd.Series, words: dict[str, tuple[str, ...]], tasks: dict[str, tuple[str, ...]]
+) -> pd.DataFrame:
+    """Which objects captions name, and the one group."""
+    texts = texts.str.lower()
+    named = pd.DataFrame({group: texts.str.contains(_pattern(own)) for group, own in words.items()})
+    alone = named["male"] ^ named["female"]
+    objects = {task: texts.str.contains(_pattern(own)) for task, own in tasks.items()}
+    return pd.DataFrame(objects).assign(group=named.idxmax(axis=1).where(alone))
+
+
+def _texts(captions: Captions) -> pd.Series:
+    return pd.Series([captions.text(i) for i in range(len(captions))])
+
+
+def _pattern(words: tuple[str, ...]) -> str:
+    return r"\b(?:" + "|".join(sorted(words, key=len, reverse=True)) + r")\b"
+
+
+def same_in_ours(corpus: Corpus, *overrides: str) -> float:
+    """Seconds of the metrics of :func:`in_pandas`, captions read anew."""
+    same = ("ba_directional", "ba_mals", "gender_error", "cooccurrence")
+    built = [cell([f"metric={name}", *overrides]).build("metric") for name in same]
+    _forget()
+    return timed(lambda: [metric.compute(corpus, splits=[]) for metric in built])
+
+
+def _forget() -> None:
+    """Read captions anew: a measurement must not profit from the one before."""
+    from bias_pipeline.text import mentions, tasks
+
+    mentions._tokens.cache_clear()
+    mentions._mentions.cache_clear()
+    tasks._mentions.cache_clear()
+
+
+def main() -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    found = metrics()
+    example = cell(["metric=ba_directional"])
+    attribute, vocabulary = example.build("attribute"), example.build("task")
+    corpus = corpus_of(CAPTIONS, vocabulary)
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 1e9
+    words = attribute.counted_words()
+    tasks = tuple(name for name in vocabulary.tasks if name != "person")
+    seconds = {
+        "reading captions": timed(
+            lambda: [
+                (group_mentions(own, words), task_mentions(own, vocabulary, tasks))
+                for own in (corpus.model, corpus.human)
+            ]
+        )
+    }
+    for name, metric in found.items():
+        seconds[name] = timed(lambda m=metric: m.compute(corpus, splits=[]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 1e9
+    few = corpus_of(FEW_CAPTIONS, vocabulary)
+    _forget()
+    texts = {side: _texts(few.side(side)) for side in SIDES}
+    plain = min(timed(lambda: in_pandas(few, texts, attribute, vocabulary)) for _ in range(REPEATS))
+    drawn = timed(lambda: in_pandas(few, texts, attribute, vocabulary, resamples=1)) - plain
+    whole = plain + RESAMPLES * drawn
+    bare = min(same_in_ours(few, "stats.resamples=2") for _ in range(REPEATS))
+    ours = min(same_in_ours(few) for _ in range(REPEATS))
+    total = sum(seconds.values())
+    lines = [[name, f"{value:.2f}"] for name, value in seconds.items()]
+    verdicts = [
+        ["**all**", f"**{total:.1f}** (target {TARGET_S:.0f}: {_met(total <= TARGET_S)})"],
+        ["peak memory, GB", f"{peak:.2f} (target {TARGET_GB:.0f}: {_met(peak <= TARGET_GB)})"],
+        ["of which the loaded corpus", f"{loaded:.2f}"],
+    ]
+    body = table(
+        [f"{CAPTIONS:,} captions x {len(vocabulary.tasks)} objects", "CPU s"], [*lines, *verdicts]
+    )
+    body += (
+        f"\nSeconds of CPU on one core, after loading: {CAPTIONS // 2:,} captions of a captioner "
+        "and as many of people, 1,000 resamples of images for every number.\n\n"
+        f"BA->, BA_MALS, gender error and co-occurrence of {FEW_CAPTIONS:,} captions (best of "
+        f"{REPEATS}):\n\n"
+        + table(
+            [
+                "",
+                "plain pandas (CPU s)",
+                "here (CPU s)",
+                f"times as fast, target {TARGET_TIMES:.0f}",
+            ],
+            [
+                ["numbers alone", f"{plain:.1f}", f"{bare:.2f}", f"{plain / bare:.0f}"],
+                [
+                    f"with {RESAMPLES:,} resamples (pandas: one measured)",
+                    f"{whole:,.0f}",
+                    f"{ours:.2f}",
+                    f"{whole / ours:,.0f}",
+                ],
+            ],
+        )
+    )
+    publish("Counting metrics, one core", "python -m benchmarks.counting", body)
+
+
+def _met(yes: bool) -> str:
+    return "met" if yes else "missed"
+
+
+if __name__ == "__main__":
+    main()
