@@ -33,11 +33,11 @@ def validate(words: Sequence[str]) -> int:
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
     """
-    from bias_pipeline import launch
+    from bias_pipeline import composition
     from bias_pipeline.analysis.inventory import print_inventory
 
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
-    cell = launch.cell([word for word in words if not word.startswith("captioner=")])
+    cell = composition.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
     if names == ["all"]:

@@ -124,10 +124,10 @@ def _metrics(words: list[str]) -> int:
 
 
 def _survivors(words: list[str]) -> int:
-    from bias_pipeline import launch
+    from bias_pipeline import composition
     from bias_pipeline.analysis.survivors import print_survivors
 
-    cell = launch.cell(words)
+    cell = composition.cell(words)
     print_survivors(cell.corpus(), cell.build("attribute"), cell.build("masking"))
     return 0
 

@@ -27,6 +27,8 @@ LAYERS = [
     {"analysis"},
     {"report"},
     {"targets"},
+    {"composition"},
+    {"job"},
     {"launch"},
     {"contest", "data"},
     {"door"},
