@@ -49,8 +49,12 @@ class Finished:
     exit_code: int = 0
 
 
-def run(words: Sequence[str]) -> Finished:
+def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     """Check everything, run the job or the sweep, print its table.
+
+    Args:
+        words: Hydra's flags and overrides.
+        lenient: whether cells that the data do not permit are passed over, as by ``metric=all``.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
@@ -71,7 +75,7 @@ def run(words: Sequence[str]) -> Finished:
     started = time.monotonic()
     _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
     seconds = time.monotonic() - started
-    lenient = ALL_METRICS in options.overrides
+    lenient = lenient or ALL_METRICS in options.overrides
     return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
 
 

@@ -121,7 +121,12 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         for name, part in score.parts.items()
         if name in HEADLINES
     }
-    return {"title": info.title, "direction": info.direction, "neutral": neutral}
+    return {
+        "title": info.title,
+        "direction": info.direction,
+        "neutral": neutral,
+        "range": list(info.range),
+    }
 
 
 def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:

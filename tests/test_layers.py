@@ -11,6 +11,7 @@ from tests.corpora import REPOSITORY
 
 LAYERS = [
     {"errors", "captions", "progress", "paths", "stopping", "hashing"},
+    {"arguments"},
     {"cache"},
     {"attribute"},
     {"corpus"},
@@ -30,7 +31,7 @@ LAYERS = [
     {"composition"},
     {"job"},
     {"launch"},
-    {"contest", "data"},
+    {"contest", "data", "audit"},
     {"door"},
     {"__main__"},
 ]
