@@ -137,8 +137,21 @@ def _survivors(words: list[str]) -> int:
     return 0
 
 
+def _claims(words: list[str]) -> int:
+    from bias_pipeline.analysis.claims import judge, report
+    from bias_pipeline.paths import experiments_dir
+
+    _refuse(words, "analysis claims")
+    print(report(judge(experiments_dir())))
+    return 0
+
+
 def _analysis(words: list[str]) -> int:
-    analyses: dict[str, Command] = {"metrics": _metrics, "survivors": _survivors}
+    analyses: dict[str, Command] = {
+        "claims": _claims,
+        "metrics": _metrics,
+        "survivors": _survivors,
+    }
     first = words[0] if words else ""
     if first not in analyses:
         raise UsageError(f"analysis {first!r} is unknown; {did_you_mean(first, analyses)}")

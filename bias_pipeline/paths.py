@@ -1,4 +1,4 @@
-"""Where the configuration lies."""
+"""Where the configuration and the studies lie."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ def conf_dir() -> Path:
     package = Path(__file__).resolve().parent
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
+
+
+def experiments_dir() -> Path:
+    """The studies of a checkout; an installed package has none."""
+    return Path(__file__).resolve().parent.parent / "experiments"
 
 
 def choices_of(folder: Path) -> list[str]:

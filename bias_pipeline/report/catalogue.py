@@ -14,6 +14,7 @@ Usage:
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
   python -m bias_pipeline report [FOLDER]           finished runs as one HTML page
   python -m bias_pipeline metrics                   what each metric can tell
+  python -m bias_pipeline analysis claims           do the papers' conclusions hold?
   python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves
   python -m bias_pipeline data validate [...]       what a data set's files hold
   python -m bias_pipeline data convert FILE ...     pickles and JSON to Parquet (--out DIR)

@@ -9,15 +9,12 @@ from the rows.csv that is there.
 from __future__ import annotations
 
 import sys
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from scipy import stats
 
-from bias_pipeline.results import ResultStore
-from bias_pipeline.stats.compare import holm, paired_difference, two_sided_p
+from bias_pipeline.analysis.claims import judge
 from experiments.study import agreement, markdown, part, published, sweep
 
 if TYPE_CHECKING:
@@ -110,140 +107,12 @@ def repair_table(rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
     return pd.DataFrame(lines).T.rename_axis("mean over captioners")
 
 
-def printed_difference(table: pd.DataFrame, a: str, b: pd.Series) -> tuple[float, float]:
-    """Printed LIC of one row minus that of another, and p from the deviations of ten seeds.
-
-    Deviations stand for independent means; the paper prints none for LIC itself.
-    """
-    gap = table.loc[a, "lic"] - b["lic"]
-    spread = sum(x[f"{c}_std"] ** 2 / 10 for x in (table.loc[a], b) for c in ("lic_m", "lic_d"))
-    return float(gap), two_sided_p(float(gap), 1.959964 * spread**0.5)
-
-
-def claims(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
-    lines = [*_claim_1(rows), *_claim_2(rows), *_claim_3(rows), *_claim_4(rows, outputs)]
-    return pd.DataFrame(
-        lines, columns=["claim", "where", "what was compared", "finding", "follows"]
-    )
-
-
-def _claim_1(rows: pd.DataFrame) -> list[tuple[str, ...]]:
-    """LIC is robust against encoders: the order of captioners is kept."""
-    lines = []
-    for attribute, table in (("gender", "1"), ("race", "2")):
-        columns = {
-            e: published("relic", table, f"LIC_{e}")["lic"] for e in ("LSTM", "BERT_FT", "BERT_PRE")
-        }
-        for a, b in combinations(columns, 2):
-            lines.append(_ranks("RELIC " + attribute, f"{a} and {b}", columns[a], columns[b]))
-    own = {name: part(rows, f"attacker: {name}", "score") for name in ATTACKERS}
-    lines += [
-        _ranks("ours gender", f"{a} and {b}", own[a], own[b]) for a, b in combinations(own, 2)
-    ]
-    return lines
-
-
-def _ranks(where: str, pair: str, a: pd.Series, b: pd.Series) -> tuple[str, ...]:
-    rho, p = stats.spearmanr(a, b.loc[a.index])
-    follows = "yes" if p < 0.05 else "not shown"
-    return ("1 robust against encoders", where, pair, f"Spearman {rho:.2f}, p {p:.3f}", follows)
-
-
-def _claim_2(rows: pd.DataFrame) -> list[tuple[str, ...]]:
-    """All models amplify gender and race bias."""
-    lines = []
-    for attribute, table in (("gender", "1"), ("race", "2")):
-        for encoder in ("LSTM", "BERT_FT", "BERT_PRE"):
-            lic = published("relic", table, f"LIC_{encoder}")["lic"]
-            below = [f"{name} {value:+.1f}" for name, value in lic[lic <= 0].items()]
-            lines.append(_all_above(f"RELIC {attribute}", encoder, len(lic), below))
-    for attribute, study in (("gender", "gender"), ("race", "race: repaired default")):
-        own = rows[(rows["study"] == study) & (rows["part"] == "score")]
-        level = own[own["ci_low"] <= 0]
-        below = [
-            f"{c} {100 * v:+.1f}" for c, v in zip(level["captioner"], level["value"], strict=True)
-        ]
-        lines.append(_all_above(f"ours {attribute}", "n-gram, interval above 0", len(own), below))
-    return lines
-
-
-def _all_above(where: str, how: str, n: int, below: list[str]) -> tuple[str, ...]:
-    finding = f"{n - len(below)} of {n} above 0" + (f", not: {', '.join(below)}" if below else "")
-    return ("2 all models amplify", where, how, finding, "no" if below else "yes")
-
-
-def _claim_3(rows: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Racial bias is less apparent than gender bias: LIC of race below LIC of gender."""
-    lines = []
-    for encoder in ("LSTM", "BERT_FT", "BERT_PRE"):
-        gender, race = (published("relic", t, f"LIC_{encoder}") for t in ("1", "2"))
-        tests = {name: printed_difference(race, name, gender.loc[name]) for name in race.index}
-        lines.append(_lower(f"RELIC {encoder}", tests))
-    tests = {}
-    for name in part(rows, "gender", "score").index:
-        one, two = (_score_row(rows, study, name) for study in ("race: repaired default", "gender"))
-        half = ((one.ci_high - one.ci_low) ** 2 + (two.ci_high - two.ci_low) ** 2) ** 0.5 / 2
-        gap = one.value - two.value
-        tests[name] = (100 * gap, two_sided_p(gap, half))
-    return [*lines, _lower("ours, n-gram", tests)]
-
-
-def _score_row(rows: pd.DataFrame, study: str, captioner: str):  # type: ignore[no-untyped-def]
-    own = rows[(rows["study"] == study) & (rows["part"] == "score")]
-    return next(own[own["captioner"] == captioner].itertuples())
-
-
-def _lower(where: str, tests: dict[str, tuple[float, float]]) -> tuple[str, ...]:
-    adjusted = dict(zip(tests, holm([p for _, p in tests.values()]), strict=True))
-    lower = [name for name, (gap, _) in tests.items() if gap < 0]
-    sure = [name for name in lower if adjusted[name] < 0.05]
-    others = [f"{name} {gap:+.1f}" for name, (gap, _) in tests.items() if gap >= 0]
-    finding = f"{len(lower)} of {len(tests)} lower, {len(sure)} significantly (Holm)"
-    finding += f"; not lower: {', '.join(others)}" if others else ""
-    what = "race minus gender, each captioner"
-    return ("3 race less apparent than gender", where, what, finding, "no" if others else "yes")
-
-
-def _claim_4(rows: pd.DataFrame, outputs: Path) -> list[tuple[str, ...]]:
-    """The Equalizer raises gender bias over NIC+, and not racial bias."""
-    lines = []
-    for attribute, table in (("gender", "1"), ("race", "2")):
-        for encoder in ("LSTM", "BERT_FT", "BERT_PRE"):
-            printed = published("relic", table, f"LIC_{encoder}")
-            gap, p = printed_difference(printed, "nic_equalizer", printed.loc["nic_plus"])
-            lines.append(_raised(f"RELIC {attribute}", encoder, attribute, gap, p))
-        study = "gender" if attribute == "gender" else "race: repaired default"
-        lines.append(_own_equalizer(rows, study, attribute, outputs))
-    return lines
-
-
-def _raised(where: str, how: str, attribute: str, gap: float, p: float) -> tuple[str, ...]:
-    raised = gap > 0 and p < 0.05
-    follows = "yes" if raised == (attribute == "gender") else "no"
-    what = f"nic_equalizer minus nic_plus, {how}"
-    return ("4 Equalizer: gender up, race not", where, what, f"{gap:+.1f}, p {p:.3f}", follows)
-
-
-def _own_equalizer(
-    rows: pd.DataFrame, study: str, attribute: str, outputs: Path
-) -> tuple[str, ...]:
-    own = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
-    if "nic_equalizer" not in own.index:
-        what = "nic_equalizer minus nic_plus, n-gram"
-        finding = "skipped: its captions are not among the files here"
-        return (
-            "4 Equalizer: gender up, race not",
-            f"ours {attribute}",
-            what,
-            finding,
-            "not tested",
-        )
-    store = ResultStore(outputs)
-    draws = [store.draws(own.loc[name, "run_id"]) for name in ("nic_equalizer", "nic_plus")]
-    found = paired_difference(*(each["score"] for each in draws))
-    return _raised(
-        f"ours {attribute}", "n-gram, paired", attribute, 100 * found.value, found.p_value
-    )
+def claims() -> pd.DataFrame:
+    """RELIC's own claims, from the register that all studies share."""
+    lines = [x for x in judge(HERE.parent, "RELIC") if x.claim[0] in "1234"]
+    found = [(x.claim, x.where, x.what, x.verdict.finding, x.verdict.follows) for x in lines]
+    columns = ["claim", "where", "what was compared", "finding", "follows"]
+    return pd.DataFrame(found, columns=columns)
 
 
 def figure(rows: pd.DataFrame, path: Path) -> None:
@@ -283,7 +152,7 @@ def _panel(
     ax.set_xlabel("per cent")
 
 
-def publish(rows: pd.DataFrame, outputs: Path) -> None:
+def publish(rows: pd.DataFrame) -> None:
     """Write tables and figure."""
     tables = {
         "Gender, ten seeds, n-gram attacker (per cent)": gender_table(rows),
@@ -292,7 +161,7 @@ def publish(rows: pd.DataFrame, outputs: Path) -> None:
             rows, "repair: "
         ),
         "Race: what masking and alignment change (per cent)": repair_table(rows, "race: "),
-        "RELIC's claims": claims(rows, outputs).set_index("claim"),
+        "RELIC's claims": claims().set_index("claim"),
     }
     text = "".join(f"## {title}\n\n{markdown(table)}\n" for title, table in tables.items())
     (HERE / "RESULTS.md").write_text(f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}")
@@ -303,7 +172,7 @@ def main(data: str | None = None, outputs: str = "outputs/lic_reproduction") -> 
     if data is not None:
         run(Path(data), Path(outputs)).to_csv(HERE / "rows.csv", index=False, float_format="%.6g")
     rows = pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""])
-    publish(rows, Path(outputs))
+    publish(rows)
 
 
 if __name__ == "__main__":

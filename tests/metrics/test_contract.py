@@ -40,10 +40,12 @@ WORDS = (
 )
 # What a metric needs to have a value on so few images, and to be neutral where the captioner is:
 # as published, BA-> and Multi-> compare one caption with all objects in the image, so that whoever
-# writes one caption, people too, scores below 0.
+# writes one caption, people too, scores below 0; and DPA adds noise to the labels of rare tasks, so
+# that whoever names them as rarely as people do scores above 0.
 ALIKE = ("metric.labels=each", "metric.denominator=named")
 FURTHER: dict[str, tuple[str, ...]] = {
     "dbac": ("metric.min_support=5",),
+    "dpa": ("metric.labels=first", "metric.equalise=none", "metric.min_support=20"),
     "ba_directional": ALIKE,
     "multi_directional": (*ALIKE, "metric.absolute=false", "metric.min_support=5"),
     "ba_mals": ("metric.labels=each",),

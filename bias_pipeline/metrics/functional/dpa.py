@@ -1,0 +1,142 @@
+"""DPA: directional predictability amplification, in closed form and by label vectors.
+
+Tables are (..., G, O): how often each of G values of the given variable meets each of O classes of
+the other one. Leading axes are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.hashing import UIntArray
+from bias_pipeline.metrics.functional.relation import normalised
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
+    """Labels made wrong at random until they agree with the truth as often as predictions do.
+
+    Exactly as many labels change as predictions are wrong; each becomes one of the other classes.
+
+    Args:
+        labels: (N,) true classes.
+        predicted: (N,) predicted classes.
+        n_classes: at least 2.
+        keys: (N,) random numbers that decide which labels change.
+
+    Returns:
+        (N,) classes.
+
+    Example:
+        >>> truth, keys = np.array([0, 0, 1, 1]), np.array([7, 3, 9, 8], np.uint64)
+        >>> equalised(truth, np.array([0, 0, 1, 0]), 2, keys).tolist()
+        [0, 1, 1, 1]
+    """
+    n_wrong = int((labels != predicted).sum())
+    changed = np.argsort(keys, kind="stable")[:n_wrong]
+    step = 1 + (keys[changed] // np.uint64(2) % np.uint64(n_classes - 1)).astype(np.int64)
+    found = labels.copy()
+    found[changed] = (found[changed] + step) % n_classes
+    return found
+
+
+def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
+    """Labels passed on between random images until they are about as right as predictions.
+
+    Unlike :func:`equalised` this keeps how frequent every class is (ours).
+
+    Args:
+        labels: see :func:`equalised`.
+        predicted: see there.
+        n_classes: see there.
+        keys: (N,) random numbers that decide which images pass their labels on, and to which.
+
+    Returns:
+        (N,) the same labels in another order.
+
+    Example:
+        >>> truth, keys = np.array([0, 0, 1, 1]), np.array([7, 3, 9, 8], np.uint64)
+        >>> exchanged(truth, 1 - truth, 2, keys).tolist()
+        [0, 1, 1, 0]
+    """
+    shares = np.bincount(labels, minlength=n_classes) / len(labels)
+    wrong_by_chance = 1 - float((shares**2).sum())
+    found = labels.copy()
+    if wrong_by_chance > 0:
+        n_wrong = int((labels != predicted).sum())
+        n_moved = min(len(labels), round(n_wrong / wrong_by_chance))
+        moved = np.argsort(keys, kind="stable")[:n_moved]
+        found[moved] = labels[np.roll(moved, 1)]
+    return found
+
+
+def unchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
+    """Labels as they are; see :func:`equalised` for the arguments."""
+    del predicted, n_classes, keys
+    return labels
+
+
+EQUALISE: Mapping[str, Callable[[IntArray, IntArray, int, UIntArray], IntArray]] = {
+    "flip": equalised,
+    "exchange": exchanged,
+    "none": unchanged,
+}
+
+
+def ideal_accuracy(table: FloatArray) -> FloatArray:
+    """Accuracy of whoever knows the given value and always answers the class it goes with most.
+
+    ``sum over given values of max over classes of P(given, class)``.
+
+    Args:
+        table: (..., G, O) counts.
+
+    Returns:
+        (...) in [1/O, 1].
+
+    Example:
+        >>> ideal_accuracy(np.array([[8.0, 2.0], [2.0, 8.0]])).item()
+        0.8
+    """
+    return np.asarray(table.max(axis=-1).sum(axis=-1) / table.sum(axis=(-2, -1)), np.float64)
+
+
+def expected_equalised(table: FloatArray, accuracy: float) -> FloatArray:
+    """The table that :func:`equalised` labels have on average.
+
+    Args:
+        table: (..., G, O) counts of the true labels.
+        accuracy: share of predictions that are right, in [0, 1].
+
+    Returns:
+        (..., G, O).
+    """
+    others = table.sum(axis=-1, keepdims=True) - table
+    return accuracy * table + (1 - accuracy) * others / (table.shape[-1] - 1)
+
+
+def ideal_dpa(labels: FloatArray, predicted: FloatArray, accuracy: float) -> FloatArray:
+    """DPA of an ideal attacker scored by accuracy: the large-sample limit.
+
+    Args:
+        labels: (..., G, O) counts of given value and true class.
+        predicted: (..., G, O) counts of given value and predicted class.
+        accuracy: of the predictions, to which labels are equalised; 1 leaves them as they are.
+
+    Returns:
+        (...) in (-1, 1), above 0 where predictions are easier to guess than labels.
+
+    Source: Tokas et al. 2024, in closed form (ours).
+
+    Example:
+        >>> even, uneven = np.array([[6.0, 4.0], [4.0, 6.0]]), np.array([[9.0, 1.0], [1.0, 9.0]])
+        >>> ideal_dpa(even, uneven, 1.0).round(3).item()
+        0.2
+    """
+    human = ideal_accuracy(expected_equalised(labels, accuracy))
+    return normalised(ideal_accuracy(predicted), human)

@@ -1,0 +1,189 @@
+"""The register of claims: its tests on small numbers, its files, and what it must find."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bias_pipeline.analysis.claim_tests import (
+    TESTS,
+    Number,
+    Series,
+    Verdict,
+    all_above,
+    all_below,
+    all_lower,
+    mean_is,
+    merged,
+    most_above,
+    not_copied,
+    pearson_is,
+    raised,
+    rising,
+    same_numbers,
+    same_order,
+    same_sign,
+    times,
+)
+from bias_pipeline.analysis.claims import REGISTER, judge, register, report
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.paths import experiments_dir
+from tests.corpora import DATA
+
+FOLDER = experiments_dir()
+LINES = judge(FOLDER)
+
+
+def series(*values: float, half: float = float("nan")) -> Series:
+    return {name: Number(value, half) for name, value in zip("abcdefghij", values, strict=False)}
+
+
+UP = series(*range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "follows"),
+    [
+        (same_order(UP, series(*range(2, 10))), "yes"),
+        (same_order(series(1, 2, 3), series(1, 3, 2)), "not shown"),
+        (all_above(series(0.1, 2)), "yes"),
+        (all_above(series(0.0, 2)), "no"),
+        (all_above(series(0.1, 2, half=0.2), sure=True), "no"),
+        (all_below(series(-0.1, -2)), "yes"),
+        (all_below(series(-0.1, -2, half=0.2), sure=True), "no"),
+        (most_above(series(1, 1, -1)), "yes"),
+        (most_above(series(1, -1)), "no"),
+        (all_lower(series(1, 2), series(2, 3)), "yes"),
+        (all_lower(series(1, 3), series(2, 3)), "no"),
+        (raised(series(1, 5, half=1), "b", "a"), "yes"),
+        (raised(series(1, 2, half=1), "b", "a"), "no"),
+        (raised(series(1, 2, half=1), "b", "a", claimed=False), "yes"),
+        (raised(series(1, 2), "b", "a"), "yes"),
+        (raised(series(1, 2), "b", "z"), "not tested"),
+        (times(series(1, 3.2), "b", "a", about=3), "yes"),
+        (times(series(1, 3.6), "b", "a", about=3), "no"),
+        (times(series(1, 3.6), "z", "a", about=3), "not tested"),
+        (mean_is(series(1, 2), 1.5), "yes"),
+        (mean_is(series(1, 2), 1.6), "no"),
+        (pearson_is(UP, series(*range(2, 10)), printed=100), "yes"),
+        (pearson_is(UP, series(*range(2, 10)), printed=97), "no"),
+        (same_numbers(series(1, 2), series(1.01, 2)), "yes"),
+        (same_numbers(series(1, 2), series(1, -2)), "no"),
+        (same_numbers(series(1, 2), series(1, 3)), "no"),
+        (not_copied(series(1, 2), series(1, 2)), "no"),
+        (not_copied(series(1, 2), series(1, 3)), "yes"),
+        (same_sign(series(1, -2), series(3, -1)), "yes"),
+        (same_sign(series(1, -2), series(3, 1)), "no"),
+        (rising(series(1, 2, 3)), "yes"),
+        (rising(series(1, 1, 3)), "no"),
+    ],
+)
+def test_a_test_says_what_follows(verdict: Verdict, follows: str) -> None:
+    assert verdict.follows == follows
+
+
+def test_every_test_is_used_by_the_register_and_tested_here() -> None:
+    used = {check["test"] for entry in register(FOLDER) for check in entry["checks"]}
+    assert used == set(TESTS)
+
+
+@pytest.mark.parametrize(
+    ("own", "follows"),
+    [
+        (["yes", "yes"], "yes"),
+        (["yes", "no"], "depends"),
+        (["no", "no"], "no"),
+        (["not tested", "not tested"], "not tested"),
+    ],
+)
+def test_readings_are_put_together(own: list[str], follows: str) -> None:
+    assert merged([Verdict("", f) for f in own]).follows == follows
+
+
+def test_holm_counts_what_is_beyond_chance() -> None:
+    found = all_lower(series(1, 2, half=0.1), series(2, 2.05, half=0.1))
+    assert found.finding == "2 of 2 lower, 1 significantly (Holm)"
+
+
+@pytest.mark.parametrize(
+    ("claim", "what", "finding", "follows"),
+    [
+        ("3 race less apparent than gender", "LSTM", "6 of 9 lower, 3 significantly", "no"),
+        ("mean reduction of variation", "Table 5b", "average 75.80, printed 69.88", "no"),
+        ("mean reduction of variation", "Table 6a", "average 59.52, printed 59.52", "yes"),
+        ("Tables 9 and 10 agree", "Table 9", "opposite sign: att2in, blip", "no"),
+        ("Tables 4 and 11 agree", "Table 4", "blip 11.26 and 6.49", "no"),
+        ("Tables 10 and 13 differ", "llava", "6 of 6 cells equal", "no"),
+        ("Equalizer three and two times", "Table 3, lic", "3.19 times", "yes"),
+        ("ranking consistency", "SAT and GRIT", "96.14", "no"),
+        ("which base", "RELIC, gender, over nic_plus, BERT_PRE", "+0.7", "no"),
+        ("which base", "RELIC, gender, over nic, BERT_PRE", "+1.9", "yes"),
+    ],
+)
+def test_known_entries(claim: str, what: str, finding: str, follows: str) -> None:
+    """What was computed from the printed tables by other means."""
+    (line,) = (x for x in LINES if x.claim == claim and what in x.what)
+    assert finding in line.verdict.finding
+    assert line.verdict.follows == follows
+
+
+def test_every_claim_is_said_in_words() -> None:
+    assert all(len(entry["says"].split()) >= 6 and entry["checks"] for entry in register(FOLDER))
+
+
+def test_one_paper_can_be_asked_for() -> None:
+    assert {line.paper for line in judge(FOLDER, "DBAC")} == {"DBAC"}
+
+
+@pytest.mark.parametrize("paper", ["relic", "dbac", "imagecaptioner2"])
+def test_published_cells_are_as_printed(paper: str) -> None:
+    source = DATA.parent / "oracles" / "published_tables.csv"
+    if not source.is_file():
+        pytest.skip(f"no published tables at {source}")
+    keys = ("table", "part", "row", "column")
+    with source.open(newline="", encoding="utf-8") as file:
+        own = [x for x in csv.DictReader(file) if x["paper"] == paper]
+    printed = {tuple(x[k] for k in (*keys, "value")) for x in own}
+    with (FOLDER / "published" / f"{paper}.csv").open(newline="", encoding="utf-8") as file:
+        ours = {tuple(x[k] for k in (*keys, "value")) for x in csv.DictReader(file)}
+    assert ours - printed == set()
+
+
+def broken(folder: Path, **changes: object) -> Path:
+    """A copy of the register whose first check is changed."""
+    for name in ("claims", "published"):
+        shutil.copytree(FOLDER / name, folder / name)
+    content = yaml.safe_load((folder / REGISTER).read_text(encoding="utf-8"))
+    content["claims"] = content["claims"][:1]
+    content["claims"][0]["checks"] = [{**content["claims"][0]["checks"][0], **changes}]
+    (folder / REGISTER).write_text(yaml.safe_dump(content), encoding="utf-8")
+    return folder
+
+
+def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"claims\.yaml: test 'same_ordr' .*'same_order'"):
+        judge(broken(tmp_path, test="same_ordr"))
+
+
+def test_cells_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"claims\.yaml: no cells fit"):
+        judge(broken(tmp_path, a={"paper": "relic", "table": 9, "column": "lic"}))
+
+
+def test_an_absent_study_is_a_missing_resource(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="from a whole checkout"):
+        judge(broken(tmp_path, a={"rows": "nothing", "part": "score"}))
+
+
+def test_an_absent_register_is_a_missing_resource(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="run this command from a checkout"):
+        judge(tmp_path)
+
+
+def test_no_line_of_the_table_is_torn() -> None:
+    lines = [line for line in report(LINES).splitlines() if line.startswith("| ")]
+    assert {line.count(" | ") for line in lines} <= {3, 5}

@@ -1,0 +1,91 @@
+"""A sweep that is killed again and again ends as one that never was."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import results, start
+
+KILLS = 20
+AT_ONCE = 2
+CELLS = (
+    "captioner=amplifier,faithful",
+    "metric=lic,gender_error",
+    "dataset.n_images=200",
+    "seeds=1",
+    "logger=csv",
+    "stats.resamples=20",
+)
+
+
+def killed(folder: Path, seconds: float) -> bool:
+    """Run the sweep for at most so long; whether it had to be killed."""
+    folder.mkdir(exist_ok=True)
+    process = start(folder, *CELLS)
+    try:
+        assert process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(30)
+        return True
+    return False
+
+
+def table(folder: Path) -> bytes:
+    """The table that a sweep leaves."""
+    return (folder / "outputs" / "table.csv").read_bytes()
+
+
+def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
+    """Sweeps killed so many times in all, each resumed until it ends; their folders."""
+    generator = random.Random(folder.name)
+    finished: list[Path] = []
+    while True:
+        sweep = folder.with_name(f"{folder.name}-{len(finished)}")
+        seconds = generator.uniform(0.3, 1.0) * whole_run if n_kills else 120
+        if not killed(sweep, seconds):
+            finished.append(sweep)
+            if not n_kills:
+                return finished
+            continue
+        n_kills -= 1
+        for path in results(sweep):  # whole, or not there
+            assert json.loads(path.read_text(encoding="utf-8"))["rows"]
+
+
+@pytest.mark.slow
+def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path: Path) -> None:
+    started = time.monotonic()
+    assert not killed(tmp_path / "whole", 120)
+    whole_run = time.monotonic() - started
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        chains = [
+            pool.submit(kill_often, tmp_path / f"chain-{n}", KILLS // AT_ONCE, whole_run)
+            for n in range(AT_ONCE)
+        ]
+        sweeps = [sweep for chain in chains for sweep in chain.result()]
+    assert len(sweeps) >= AT_ONCE
+    assert {table(sweep) for sweep in sweeps} == {table(tmp_path / "whole")}
+
+
+@pytest.mark.slow
+def test_e18_eight_sweeps_at_once_write_one_store(tmp_path: Path) -> None:
+    """Each of the cells is computed once, and no line of the common table is torn or doubled."""
+    alone, together = (tmp_path / name for name in ("alone", "together"))
+    alone.mkdir()
+    together.mkdir()
+    assert start(alone, *CELLS).wait(120) == 0
+    processes = [start(together, *CELLS) for _ in range(8)]
+    assert [process.wait(120) for process in processes] == [0] * 8
+    assert len(results(together)) == 4
+    assert table(together) == table(alone)
+    # Cells end in any order, so the lines of all of them may stand in any.
+    lines = [sorted((f / "outputs/rows.csv").read_text().splitlines()) for f in (alone, together)]
+    assert lines[0] == lines[1]
