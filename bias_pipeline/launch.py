@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline import stopping
+from bias_pipeline import cluster, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import (
     BiasPipelineError,
@@ -72,8 +72,11 @@ def run(words: Sequence[str]) -> Finished:
     options = _options(words)
     _check_names(options)
     overrides = _expand(options)
-    multirun = bool(options.multirun) or any(_sweeps(override) for override in overrides)
     config = _compose(_first_choices(overrides), options)
+    cluster.check(config)
+    launcher = cluster.launcher_of(config)
+    multirun = bool(options.multirun) or any(_sweeps(override) for override in overrides)
+    multirun = multirun or launcher == cluster.SLURM  # else Hydra would run it here
     flags = [word for word in words if word not in (*options.overrides, "-m", "--multirun")]
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
         _hydra([*flags, *_first_choices(overrides)])
@@ -82,7 +85,8 @@ def run(words: Sequence[str]) -> Finished:
     folder = _job_folder(config, multirun)
     _make(folder)
     started = time.monotonic()
-    _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
+    with cluster.waiting(launcher, folder):
+        _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
     seconds = time.monotonic() - started
     lenient = ALL_METRICS in options.overrides
     return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
@@ -362,7 +366,8 @@ def job(config: DictConfig) -> None:
     except Exception as error:
         trace = folder / "traceback.txt"
         trace.write_text(traceback.format_exc())
-        message = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
+        bug = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
+        message = cluster.ran_out_of_time(error) or bug
         outcome |= {"status": "failed", "exit_code": 1, "error": message}
     stopping.stop_if_requested()
     replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
@@ -497,8 +502,7 @@ def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:
     """How each job ended, in the order of the sweep; one that left no word has failed."""
     jobs = [folder]
     if multirun:
-        found = (path for path in folder.glob("*") if (path / ".hydra").is_dir())
-        jobs = sorted(found, key=lambda path: (len(path.name), path.name))
+        jobs = cluster.job_folders(folder)
     if not jobs:
         raise UsageError("the sweep has no jobs")
     return [_outcome(path) for path in jobs]
@@ -508,8 +512,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
     try:
         outcome: dict[str, Any] = json.loads((job_folder / OUTCOME).read_text())
     except (OSError, ValueError):
-        error = f"the job ended without a word; its files are in {job_folder}"
-        return {"status": "failed", "exit_code": 1, "error": error, "overrides": []}
+        return cluster.last_words(job_folder)
     return outcome
 
 

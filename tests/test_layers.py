@@ -26,7 +26,7 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"targets"},
+    {"targets", "cluster"},
     {"launch"},
     {"contest", "data"},
     {"door"},
