@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline import stopping
+from bias_pipeline import cluster, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.composition import Cell, cell_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
@@ -50,7 +50,8 @@ def job(config: DictConfig) -> None:
     except Exception as error:
         trace = folder / "traceback.txt"
         trace.write_text(traceback.format_exc())
-        message = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
+        bug = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
+        message = cluster.ran_out_of_time(error) or bug
         outcome |= {"status": "failed", "exit_code": 1, "error": message}
     stopping.stop_if_requested()
     replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)

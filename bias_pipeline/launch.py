@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline import cluster
 from bias_pipeline.composition import (
     ALL_METRICS,
     INVOCATION,
@@ -63,8 +64,11 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     options = options_of(words)
     check_names(options)
     overrides = expand(options)
-    multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
     config = compose_config(first_choices(overrides), options)
+    cluster.check(config)
+    launcher = cluster.launcher_of(config)
+    multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
+    multirun = multirun or launcher == cluster.SLURM  # else Hydra would run it here
     flags = [word for word in words if word not in (*options.overrides, "-m", "--multirun")]
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
         _hydra([*flags, *first_choices(overrides)])
@@ -73,7 +77,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     folder = _job_folder(config, multirun)
     _make(folder)
     started = time.monotonic()
-    _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
+    with cluster.waiting(launcher, folder):
+        _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
     seconds = time.monotonic() - started
     lenient = lenient or ALL_METRICS in options.overrides
     return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
@@ -162,8 +167,7 @@ def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:
     """How each job ended, in the order of the sweep; one that left no word has failed."""
     jobs = [folder]
     if multirun:
-        found = (path for path in folder.glob("*") if (path / ".hydra").is_dir())
-        jobs = sorted(found, key=lambda path: (len(path.name), path.name))
+        jobs = cluster.job_folders(folder)
     if not jobs:
         raise UsageError("the sweep has no jobs")
     return [_outcome(path) for path in jobs]
@@ -173,8 +177,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
     try:
         outcome: dict[str, Any] = json.loads((job_folder / OUTCOME).read_text())
     except (OSError, ValueError):
-        error = f"the job ended without a word; its files are in {job_folder}"
-        return {"status": "failed", "exit_code": 1, "error": error, "overrides": []}
+        return cluster.last_words(job_folder)
     return outcome
 
 

@@ -27,7 +27,7 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"targets"},
+    {"targets", "cluster"},
     {"composition"},
     {"job"},
     {"launch"},
