@@ -12,7 +12,7 @@ from multiprocessing import (
     get_start_method,
     set_start_method,
 )
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 
 
@@ -46,10 +46,12 @@ def pool(processes: int) -> ProcessPoolExecutor:
 def kill_workers() -> None:
     """End trainings nobody waits for: leaving would otherwise wait for them.
 
-    They are killed, since Lightning catches a plain request to end while it trains.
+    They are killed, since Lightning catches a plain request to end while it trains. A launcher's
+    own processes (joblib's) are not ours to end.
     """
     for child in active_children():
-        child.kill()
+        if isinstance(child, SpawnProcess):
+            child.kill()
     pool.cache_clear()
 
 
