@@ -73,7 +73,6 @@ def run(words: Sequence[str]) -> Finished:
     _check_names(options)
     overrides = _expand(options)
     config = _compose(_first_choices(overrides), options)
-    cluster.check(config)
     launcher = cluster.launcher_of(config)
     multirun = bool(options.multirun) or any(_sweeps(override) for override in overrides)
     multirun = multirun or launcher == cluster.SLURM  # else Hydra would run it here
@@ -81,6 +80,7 @@ def run(words: Sequence[str]) -> Finished:
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
         _hydra([*flags, *_first_choices(overrides)])
         return Finished(Path(config.paths.outputs))
+    cluster.check(config)
     _check_captioners(overrides, config)
     folder = _job_folder(config, multirun)
     _make(folder)

@@ -56,6 +56,7 @@ _GROUPS = (
     "alignment",
     "scoring",
     "split",
+    "cluster",
 )
 
 
