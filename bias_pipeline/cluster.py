@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.errors import ResourceError, SweepError, UsageError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -114,16 +114,20 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: if nothing could be submitted.
+        SweepError: if a process of joblib was killed, which takes the others with it.
     """
-    if launcher not in (SLURM, LOCAL):
-        yield
-        return
     if launcher == SLURM:
         _watch_queue()
     try:
         yield
     except RuntimeError as error:
-        if not type(error).__module__.startswith("submitit."):
+        module = type(error).__module__
+        if module.startswith("joblib."):
+            raise SweepError(
+                "a process of the sweep was ended from outside, perhaps for want of memory; run "
+                "it again (what was finished is kept) with a lower hydra.launcher.n_jobs"
+            ) from error
+        if not module.startswith("submitit."):
             raise
         jobs = submitted(folder)
         if not jobs:

@@ -65,7 +65,6 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     check_names(options)
     overrides = expand(options)
     config = compose_config(first_choices(overrides), options)
-    cluster.check(config)
     launcher = cluster.launcher_of(config)
     multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
     multirun = multirun or launcher == cluster.SLURM  # else Hydra would run it here
@@ -73,6 +72,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
         _hydra([*flags, *first_choices(overrides)])
         return Finished(Path(config.paths.outputs))
+    cluster.check(config)
     check_captioners(overrides, config)
     folder = _job_folder(config, multirun)
     _make(folder)

@@ -97,26 +97,29 @@ class LengthBatches:
 
 
 class SharedBatches:
-    """What one of several processes sees of batches that all of them walk through in step.
+    """What one of several processes sees of batches that all walk through in step, cut into parts.
 
-    Gradients are averaged over processes. A batch may not divide evenly, so each share carries a
-    weight with which that average is the mean over the whole batch, as in one process. A process
-    without a row takes part with weight zero.
+    Gradients are averaged over processes and parts. A batch may not divide evenly, so each part
+    carries a weight with which that average is the mean over the whole batch, as in one process
+    and one part. Where there is no row left, one takes part with weight zero.
 
     Args:
         batches: the whole batches, the same in every process.
         share: of this process.
+        parts: pieces of its share of a batch.
     """
 
-    def __init__(self, batches: LengthBatches, share: Share) -> None:
-        self.batches, self.share = batches, share
+    def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
+        self.batches, self.share, self.parts = batches, share, parts
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return len(self.batches) * self.parts
 
     def __iter__(self) -> Iterator[WeightedBatch]:
         for tokens, lengths, targets in self.batches:
-            own = self.share.of(np.arange(len(lengths)))
-            weight = len(own) * self.share.world / len(lengths)
-            rows = torch.from_numpy(own if len(own) else np.zeros(1, np.int64))
-            yield tokens[rows], lengths[rows], targets[rows], weight
+            share = self.share.of(np.arange(len(lengths)))
+            for part in range(self.parts):
+                own = share[part :: self.parts]
+                weight = len(own) * self.share.world * self.parts / len(lengths)
+                rows = torch.from_numpy(own if len(own) else np.zeros(1, np.int64))
+                yield tokens[rows], lengths[rows], targets[rows], weight

@@ -13,19 +13,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bias_pipeline.attackers import workers
 from bias_pipeline.attackers.data import FloatArray, Labelled
 from bias_pipeline.attackers.probe import Job, Probe
+from bias_pipeline.attackers.recipe import (
+    HeadSpec,
+    NetSpec,
+    Recipe,
+    free_memory,
+    is_shortage,
+    smaller,
+)
 from bias_pipeline.attackers.record import current
 from bias_pipeline.attackers.team import WHOLE, Share, team, world_size
 from bias_pipeline.errors import DataError, ResourceError
-
-if TYPE_CHECKING:
-    from torch import nn
 
 VERSION = 1  # raise it whenever any answer changes
 ATTEMPTS = 3
@@ -34,38 +39,19 @@ RETRY_STRIDE = 1_000_003  # seeds of retries lie far from all seeds in use
 log = logging.getLogger(__name__)
 
 
-class NetSpec(Protocol):
-    """A description from which an encoder is built."""
-
-    def build(self, n_words: int) -> nn.Module:
-        """A network with ``output_dim``."""
-
-
-class HeadSpec(Protocol):
-    """A description from which a head is built."""
-
-    def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """A network."""
-
-
 @dataclass(frozen=True)
-class Recipe:
-    """Everything one training needs besides its data.
+class Trained:
+    """What came of one attacker.
 
     Attributes:
-        encoder: the encoder's description.
-        head: the head's description.
-        optimizer: settings of Adam (``lr``, ``weight_decay``, ...).
-        batch_size: captions in a batch.
-        trainer: Lightning's own flags, unchanged. ``precision: null`` takes bfloat16 matrix
-            products where the processor has them.
+        probs: its answers.
+        attempts: how many attackers were trained until one did not fail.
+        shortages: what was done each time memory was short.
     """
 
-    encoder: NetSpec
-    head: HeadSpec
-    optimizer: Mapping[str, float]
-    batch_size: int
-    trainer: Mapping[str, Any]
+    probs: FloatArray
+    attempts: int
+    shortages: Sequence[Mapping[str, object]]
 
 
 class NeuralProbe(Probe):
@@ -85,6 +71,7 @@ class NeuralProbe(Probe):
         processes: how many trainings run at once; all cores if left out, one on a GPU or on
             several devices.
         cache: see :class:`Probe`.
+        may_leave_gpu: see :class:`Recipe`.
     """
 
     def __init__(
@@ -96,9 +83,12 @@ class NeuralProbe(Probe):
         trainer: Mapping[str, Any],
         processes: int | None = None,
         cache: str | None = None,
+        may_leave_gpu: bool = True,
     ) -> None:
         super().__init__(cache)
-        self.recipe = Recipe(encoder, head, dict(optimizer), batch_size, dict(trainer))
+        self.recipe = Recipe(
+            encoder, head, dict(optimizer), batch_size, dict(trainer), may_leave_gpu=may_leave_gpu
+        )
         self.world = world_size(self.recipe.trainer)
         alone = self.recipe.trainer.get("accelerator") == "cpu" and self.world == 1
         self.processes = processes or (workers.n_cores() if alone else 1)
@@ -124,19 +114,15 @@ class NeuralProbe(Probe):
     def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[FloatArray]:
         """One fresh attacker a job, in order."""
         tasks = [(self.recipe, data, job) for job in jobs]
-        answers: Iterable[tuple[FloatArray, int]]
+        answers: Iterable[Trained]
         if self.processes > 1 and len(jobs) > 1:
             answers = workers.pool(self.processes).map(_train, tasks)
         else:
             answers = map(_train, tasks)
         try:
-            for job, (probs, attempts) in zip(jobs, answers, strict=True):
-                current().world_size = current().world_size or 1
-                if attempts > 1:
-                    failed = attempts - 1
-                    current().failed += failed
-                    log.warning("%s, seed %d: %d attackers failed", data.name, job.seed, failed)
-                yield probs
+            for job, answer in zip(jobs, answers, strict=True):
+                _account(answer, f"{data.name}, seed {job.seed}")
+                yield answer.probs
         except BrokenProcessPool as error:
             _stop_workers()
             raise ResourceError(
@@ -148,28 +134,35 @@ class NeuralProbe(Probe):
             raise
 
 
+def _account(answer: Trained, name: str) -> None:
+    """Put down for the manifest what was out of the ordinary."""
+    current().world_size = current().world_size or 1
+    current().out_of_memory += map(dict, answer.shortages)
+    failed = answer.attempts - 1
+    if failed:
+        current().failed += failed
+        log.warning("%s: %d attackers failed", name, failed)
+
+
 def _stop_workers() -> None:
     """End trainings nobody waits for."""
     workers.kill_workers()
     team.cache_clear()
 
 
-def _train(task: tuple[Recipe, Labelled, Job]) -> tuple[FloatArray, int]:
+def _train(task: tuple[Recipe, Labelled, Job]) -> Trained:
     """Train until an attacker does not fail.
-
-    Returns:
-        Its answers, and how many attackers were trained.
 
     Raises:
         DataError: if all attempts fail.
     """
     recipe, data, job = task
-    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
+    shortages: list[Mapping[str, object]] = []
     for attempt in range(1, ATTEMPTS + 1):
         seed = job.seed + (attempt - 1) * RETRY_STRIDE
-        probs = train(recipe, data, replace(job, seed=seed))
+        probs = _train_within_memory(recipe, data, replace(job, seed=seed), shortages)
         if not _failed(probs, data, job):
-            return probs, attempt
+            return Trained(probs, attempt, shortages)
     raise DataError(
         f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or answered all "
         "captions alike; lower probe.optimizer.lr or raise trainer.max_epochs"
@@ -183,12 +176,53 @@ def _failed(probs: FloatArray, data: Labelled, job: Job) -> bool:
     return differ and bool(np.ptp(probs, axis=0).max() < 1e-9)
 
 
+def _train_within_memory(
+    recipe: Recipe, data: Labelled, job: Job, shortages: list[Mapping[str, object]]
+) -> FloatArray:
+    """Train; where memory is short, once more with batches in smaller parts.
+
+    Raises:
+        ResourceError: if there is no smaller way left.
+    """
+    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
+    try:
+        return train(recipe, data, job)
+    except RuntimeError as error:
+        if not is_shortage(error):
+            raise
+        reason = str(error).partition("\n")[0][:200]
+    free_memory()
+    less = smaller(recipe)
+    if less is None:
+        raise ResourceError(
+            f"{data.name}, seed {job.seed}: out of memory with one caption at a time ({reason}); "
+            "choose a smaller encoder or leave the device to this run alone"
+        )
+    accelerator = str(less.trainer.get("accelerator"))
+    shortages.append(
+        {
+            "data": data.name,
+            "seed": job.seed,
+            "error": reason,
+            "then_parts": less.parts,
+            "then_accelerator": accelerator,
+        }
+    )
+    told = "%s, seed %d: out of memory; again with batches in %d parts, accelerator %s"
+    log.warning(told, data.name, job.seed, less.parts, accelerator)
+    return _train_within_memory(less, data, job, shortages)
+
+
 def _train_together(recipe: Recipe, data: Labelled, job: Job) -> FloatArray:
     """As :func:`train_attacker`, by a process for each device.
 
     Each answers its share of the test captions, so every caption is answered once.
     """
-    shares = team(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
+    try:
+        shares = team(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
+    except Exception:
+        _stop_workers()  # the others wait for the one that failed
+        raise
     current().world_size = world = shares[0][1]
     probs = np.full((len(job.test), shares[0][0].shape[1]), np.nan)
     for rank, (own, _) in enumerate(shares):
@@ -231,14 +265,20 @@ def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOL
     attacker = Attacker(encoder, head, exclusive=exclusive, optimizer=recipe.optimizer)
     targets = torch.from_numpy(data.labels[job.train])
     padded = vocabulary.padded(data.captions, job.train)
-    batches = LengthBatches(*padded, targets, recipe.batch_size, job.seed)
+    batches: Any = LengthBatches(*padded, targets, recipe.batch_size, job.seed)
     if share.world > 1:
         torch.manual_seed(job.seed + share.rank)  # dropout of its own; weights come from rank 0
-        _fit(attacker, SharedBatches(batches, share), recipe.trainer)
-    else:
-        _fit(attacker, batches, recipe.trainer)
+    if share.world > 1 or recipe.parts > 1:
+        batches = SharedBatches(batches, share, recipe.parts)
+    _fit(attacker, batches, _flags(recipe))
     answers = attacker.cpu().probabilities(*vocabulary.padded(data.captions, share.of(job.test)))
     return np.asarray(answers.numpy(), np.float64)
+
+
+def _flags(recipe: Recipe) -> Mapping[str, Any]:
+    """Lightning's flags; the parts of a batch are one step."""
+    steps = int(recipe.trainer.get("accumulate_grad_batches") or 1) * recipe.parts
+    return {**recipe.trainer, "accumulate_grad_batches": steps}
 
 
 def _fit(attacker: Any, batches: Any, flags: Mapping[str, Any]) -> None:

@@ -59,6 +59,7 @@ _GROUPS = (
     "alignment",
     "scoring",
     "split",
+    "cluster",
 )
 
 

@@ -98,17 +98,13 @@ def test_finished_cells_are_skipped(sweep: Path, slurm: Mapping[str, str]) -> No
     assert "not run again, the same cells were there: 3 of 3" in done.stdout
 
 
-def test_a_failed_job_is_listed_and_the_others_run(run: Command, tmp_path: Path) -> None:
-    done = run(*SMALL, *SLURM, "dataset.n_images=20,300")
+def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(
+    run: Command, tmp_path: Path
+) -> None:
+    done = run(*SMALL, *SLURM, "dataset.n_images=20,300", "seeds=[0,12],[456,789]")
     assert done.returncode == 4
-    assert "error: dataset.n_images=20: " in done.stderr
-    assert "1 of 2 jobs failed; the others are kept" in done.stderr
-    assert len(results(tmp_path)) == 1
-
-
-def test_seeds_spread_over_jobs_merge_in_the_table(run: Command, tmp_path: Path) -> None:
-    done = run(*SMALL, *SLURM, "seeds=[0,12],[456,789]")
-    assert done.returncode == 0, done.stderr
+    assert "error: dataset.n_images=20 seeds=[0,12]: " in done.stderr
+    assert "2 of 4 jobs failed; the others are kept" in done.stderr
     found = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
     assert found == [[0, 12], [456, 789]]
 
