@@ -1,6 +1,6 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench reproduce clean
+.PHONY: help demo test slurm lint format bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,6 +22,9 @@ demo: .venv/installed  ## LIC and Leakage of the embedded data set's captioners
 
 test: .venv/installed  ## run the tests
 	@$(BIN)/python -m pytest -n auto
+
+slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm of their own
+	@$(BIN)/python -m pytest -m slurm -rs tests/cli/test_slurm.py
 
 lint: .venv/installed  ## check style and types
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && $(BIN)/mypy --no-error-summary

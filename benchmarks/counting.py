@@ -17,8 +17,8 @@ import pandas as pd
 from benchmarks.record import publish, table
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import Captions
+from bias_pipeline.composition import cell
 from bias_pipeline.corpus import SIDES, Corpus, Grouping
-from bias_pipeline.launch import cell
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.text.mentions import group_mentions

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from benchmarks.record import publish, real_data, table
 from bias_pipeline.captions import Captions
+from bias_pipeline.composition import cell
 from bias_pipeline.corpus import Corpus
-from bias_pipeline.launch import cell
 
 CAPTIONS = 200_000
 REPEATS = 5

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
+from bias_pipeline.arguments import Parser
 from bias_pipeline.errors import BiasPipelineError, SweepError, UsageError, did_you_mean
 
 
@@ -33,11 +32,11 @@ def validate(words: Sequence[str]) -> int:
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
     """
-    from bias_pipeline import launch
+    from bias_pipeline import composition
     from bias_pipeline.analysis.inventory import print_inventory
 
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
-    cell = launch.cell([word for word in words if not word.startswith("captioner=")])
+    cell = composition.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
     if names == ["all"]:
@@ -61,7 +60,7 @@ def convert(words: Sequence[str]) -> int:
     """Turn pickles of LIC and JSON files of COCO into Parquet tables."""
     from bias_pipeline.datasets.convert import convert as convert_file
 
-    parser = _Parser(prog="python -m bias_pipeline data convert", add_help=False)
+    parser = Parser(prog="python -m bias_pipeline data convert")
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args(list(words))
@@ -80,11 +79,3 @@ def fetch(words: Sequence[str]) -> int:
             raise UsageError(f"data set {word!r} is unknown; {did_you_mean(word, SOURCES)}")
     print("\n\n".join(describe(name, SOURCES[name]) for name in words or SOURCES))
     return 0
-
-
-class _Parser(ArgumentParser):
-    """Mistakes are the user's to mend, in one sentence like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of ending the process."""
-        raise UsageError(f"data convert: {message}; usage: data convert FILE ... [--out DIR]")

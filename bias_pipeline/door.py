@@ -51,6 +51,7 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
     """The command that the first word names; without one, ``run``."""
     commands: dict[str, Command] = {
         "run": _run,
+        "audit": _audit,
         "compare": _compare,
         "report": _report,
         "data": _data,
@@ -91,6 +92,12 @@ def _run(words: list[str]) -> int:
     return launch.run(words).exit_code
 
 
+def _audit(words: list[str]) -> int:
+    from bias_pipeline import audit
+
+    return audit.command(words)
+
+
 def _compare(words: list[str]) -> int:
     from bias_pipeline import contest
 
@@ -98,14 +105,12 @@ def _compare(words: list[str]) -> int:
 
 
 def _report(words: list[str]) -> int:
-    from argparse import ArgumentParser
     from pathlib import Path
 
+    from bias_pipeline.arguments import Parser
     from bias_pipeline.report.page import write_page
 
-    parser = ArgumentParser(
-        "python -m bias_pipeline report", description="Finished runs as one page"
-    )
+    parser = Parser("python -m bias_pipeline report", description="Finished runs as one page")
     parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
     parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")
     arguments = parser.parse_args(words)
@@ -124,10 +129,10 @@ def _metrics(words: list[str]) -> int:
 
 
 def _survivors(words: list[str]) -> int:
-    from bias_pipeline import launch
+    from bias_pipeline import composition
     from bias_pipeline.analysis.survivors import print_survivors
 
-    cell = launch.cell(words)
+    cell = composition.cell(words)
     print_survivors(cell.corpus(), cell.build("attribute"), cell.build("masking"))
     return 0
 

@@ -28,7 +28,10 @@ class DataError(BiasPipelineError):
 
 
 class NotApplicableError(DataError):
-    """A metric that the data, sound as they are, do not permit; ``metric=all`` passes over it."""
+    """A metric or attribute that the data, sound as they are, do not permit.
+
+    ``metric=all`` and ``audit`` pass over it.
+    """
 
 
 class SweepError(BiasPipelineError):

@@ -9,9 +9,10 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bias_pipeline import __version__
+from bias_pipeline.attackers.record import recording
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.progress import bar
@@ -52,7 +53,7 @@ def run_cell(
         DataError: if the corpus cannot be scored.
     """
     started = time.time()
-    with bar(f"{metric.info.name} {corpus.captioner}"):
+    with bar(f"{metric.info.name} {corpus.captioner}"), recording() as training:
         score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))
     rows = [
         _row(name, part, corpus, metric, seeds, run_id, origin)
@@ -61,6 +62,7 @@ def run_cell(
     manifest = {
         **_manifest(corpus, score),
         "metric": _reading(metric.info, score),
+        "training": asdict(training),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 3),
         **(facts or {}),
@@ -121,7 +123,12 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         for name, part in score.parts.items()
         if name in HEADLINES
     }
-    return {"title": info.title, "direction": info.direction, "neutral": neutral}
+    return {
+        "title": info.title,
+        "direction": info.direction,
+        "neutral": neutral,
+        "range": list(info.range),
+    }
 
 
 def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -41,7 +42,11 @@ def links(text: str) -> list[str]:
     return [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", outside_code)]
 
 
-DOOR_COMMANDS = [line for line in commands(README) if line.startswith(DOOR)]
+DOOR_LINES = [line for line in commands(README) if line.startswith(DOOR)]
+OWN_ARGUMENTS = ("audit", "compare", "report")
+DOOR_COMMANDS = [
+    line for line in DOOR_LINES if line.split()[3:4] not in [[w] for w in OWN_ARGUMENTS]
+]
 
 
 @pytest.mark.parametrize("line", DOOR_COMMANDS)
@@ -56,6 +61,22 @@ def test_a_command_of_the_readme_composes(
         words += ["--cfg", "job"]
     assert main(words) == 0
     assert capfd.readouterr().out
+
+
+@pytest.mark.parametrize("word", OWN_ARGUMENTS)
+def test_flags_that_the_readme_uses_are_in_the_help(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.suppress(SystemExit):  # argparse ends the process after its help
+        main([word, "--help"])
+    known = capsys.readouterr().out
+    used = {
+        flag
+        for line in DOOR_LINES
+        if f"{DOOR} {word}" in line
+        for flag in re.findall("--[a-z-]+", line)
+    }
+    assert [flag for flag in used if flag not in known] == []
 
 
 def test_the_readme_shows_the_door() -> None:

@@ -11,6 +11,7 @@ from tests.corpora import REPOSITORY
 
 LAYERS = [
     {"errors", "captions", "progress", "paths", "stopping", "hashing"},
+    {"arguments"},
     {"cache"},
     {"attribute"},
     {"corpus"},
@@ -26,9 +27,11 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"targets"},
+    {"targets", "cluster"},
+    {"composition"},
+    {"job"},
     {"launch"},
-    {"contest", "data"},
+    {"contest", "data", "audit"},
     {"door"},
     {"__main__"},
 ]

@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.attackers.batches import Batch
+from bias_pipeline.attackers.batches import Batch, WeightedBatch
 
 
 class Attacker(pl.LightningModule):
@@ -43,10 +43,10 @@ class Attacker(pl.LightningModule):
         outputs: Tensor = self.head(self.encoder(tokens, lengths))
         return outputs
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The loss of a batch."""
+    def training_step(self, batch: Batch | WeightedBatch, batch_idx: int) -> Tensor:
+        """The loss of a batch, times its weight if it has one."""
         del batch_idx
-        tokens, lengths, targets = batch
+        tokens, lengths, targets, *weight = batch
         outputs = self(tokens, lengths).float()
         if self.exclusive and outputs.shape[1] > 1:
             loss = nn.functional.cross_entropy(outputs, targets)
@@ -54,7 +54,7 @@ class Attacker(pl.LightningModule):
             wanted = targets.reshape(outputs.shape).float()
             loss = nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
         self.log("train_loss", loss, batch_size=len(lengths))
-        return loss
+        return loss * weight[0] if weight else loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam."""

@@ -9,11 +9,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from bias_pipeline.attackers.team import Share
 from bias_pipeline.captions import Captions
 from bias_pipeline.encoders.nets import N_SPECIAL, PAD, UNKNOWN
 
 IntArray = npt.NDArray[np.int64]
 Batch = tuple[Tensor, Tensor, Tensor]
+WeightedBatch = tuple[Tensor, Tensor, Tensor, float]
 
 
 class Vocabulary:
@@ -92,3 +94,29 @@ class LengthBatches:
     def _batch(self, rows: Tensor) -> Batch:
         lengths = self.lengths[rows]
         return self.tokens[rows, : int(lengths.max())], lengths, self.targets[rows]
+
+
+class SharedBatches:
+    """What one of several processes sees of batches that all of them walk through in step.
+
+    Gradients are averaged over processes. A batch may not divide evenly, so each share carries a
+    weight with which that average is the mean over the whole batch, as in one process. A process
+    without a row takes part with weight zero.
+
+    Args:
+        batches: the whole batches, the same in every process.
+        share: of this process.
+    """
+
+    def __init__(self, batches: LengthBatches, share: Share) -> None:
+        self.batches, self.share = batches, share
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[WeightedBatch]:
+        for tokens, lengths, targets in self.batches:
+            own = self.share.of(np.arange(len(lengths)))
+            weight = len(own) * self.share.world / len(lengths)
+            rows = torch.from_numpy(own if len(own) else np.zeros(1, np.int64))
+            yield tokens[rows], lengths[rows], targets[rows], weight

@@ -1,25 +1,27 @@
 """The neural engine: fresh attackers for all splits, one single-threaded process a core.
 
 Measured on two cores, that beats one process with two threads: small matrices do not share well.
+With several devices all processes train the same attacker, one after the other (``team.py``).
 PyTorch is imported by the processes that train, never for a cached answer.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from bias_pipeline.attackers import workers
 from bias_pipeline.attackers.data import FloatArray, Labelled
 from bias_pipeline.attackers.probe import Job, Probe
+from bias_pipeline.attackers.record import current
+from bias_pipeline.attackers.team import WHOLE, Share, team, world_size
 from bias_pipeline.errors import DataError, ResourceError
 
 if TYPE_CHECKING:
@@ -78,8 +80,10 @@ class NeuralProbe(Probe):
         head: see :class:`Recipe`.
         optimizer: see :class:`Recipe`.
         batch_size: see :class:`Recipe`.
-        trainer: see :class:`Recipe`.
-        processes: how many trainings run at once; all cores if left out, one on a GPU.
+        trainer: see :class:`Recipe`. With several ``devices`` each attacker is trained by as many
+            processes, on the same batches as one process would use.
+        processes: how many trainings run at once; all cores if left out, one on a GPU or on
+            several devices.
         cache: see :class:`Probe`.
     """
 
@@ -95,8 +99,14 @@ class NeuralProbe(Probe):
     ) -> None:
         super().__init__(cache)
         self.recipe = Recipe(encoder, head, dict(optimizer), batch_size, dict(trainer))
-        on_cpu = self.recipe.trainer.get("accelerator") == "cpu"
-        self.processes = processes or ((os.cpu_count() or 1) if on_cpu else 1)
+        self.world = world_size(self.recipe.trainer)
+        alone = self.recipe.trainer.get("accelerator") == "cpu" and self.world == 1
+        self.processes = processes or (workers.n_cores() if alone else 1)
+        if self.world > 1 and self.processes > 1:
+            raise ValueError(
+                f"processes={self.processes} and trainer.devices={self.world} exclude each other; "
+                "choose one of them"
+            )
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -116,13 +126,15 @@ class NeuralProbe(Probe):
         tasks = [(self.recipe, data, job) for job in jobs]
         answers: Iterable[tuple[FloatArray, int]]
         if self.processes > 1 and len(jobs) > 1:
-            answers = _pool(self.processes).map(_train, tasks)
+            answers = workers.pool(self.processes).map(_train, tasks)
         else:
             answers = map(_train, tasks)
         try:
             for job, (probs, attempts) in zip(jobs, answers, strict=True):
+                current().world_size = current().world_size or 1
                 if attempts > 1:
                     failed = attempts - 1
+                    current().failed += failed
                     log.warning("%s, seed %d: %d attackers failed", data.name, job.seed, failed)
                 yield probs
         except BrokenProcessPool as error:
@@ -136,43 +148,10 @@ class NeuralProbe(Probe):
             raise
 
 
-@lru_cache(maxsize=1)
-def _pool(processes: int) -> ProcessPoolExecutor:
-    """Workers that stay for the next call: importing PyTorch takes them seconds."""
-    from multiprocessing import get_context
-
-    return ProcessPoolExecutor(processes, get_context("spawn"), initializer=_prepare_worker)
-
-
 def _stop_workers() -> None:
-    """End trainings nobody waits for: leaving would otherwise wait for them.
-
-    They are killed, since Lightning catches a plain request to end while it trains.
-    """
-    from multiprocessing import active_children
-
-    for child in active_children():
-        child.kill()
-    _pool.cache_clear()
-
-
-def _prepare_worker() -> None:
-    """One thread each, and no life after the parent's."""
-    import signal
-    import threading
-    from multiprocessing import parent_process
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    # A handler of ours: Lightning puts its own, which goes on training, in place of the default.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
-    parent = parent_process()
-
-    def leave_with_parent() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=leave_with_parent, daemon=True).start()
+    """End trainings nobody waits for."""
+    workers.kill_workers()
+    team.cache_clear()
 
 
 def _train(task: tuple[Recipe, Labelled, Job]) -> tuple[FloatArray, int]:
@@ -185,9 +164,10 @@ def _train(task: tuple[Recipe, Labelled, Job]) -> tuple[FloatArray, int]:
         DataError: if all attempts fail.
     """
     recipe, data, job = task
+    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
     for attempt in range(1, ATTEMPTS + 1):
         seed = job.seed + (attempt - 1) * RETRY_STRIDE
-        probs = train_attacker(recipe, data, Job(seed, job.train, job.test))
+        probs = train(recipe, data, replace(job, seed=seed))
         if not _failed(probs, data, job):
             return probs, attempt
     raise DataError(
@@ -203,21 +183,43 @@ def _failed(probs: FloatArray, data: Labelled, job: Job) -> bool:
     return differ and bool(np.ptp(probs, axis=0).max() < 1e-9)
 
 
-def train_attacker(recipe: Recipe, data: Labelled, job: Job) -> FloatArray:
+def _train_together(recipe: Recipe, data: Labelled, job: Job) -> FloatArray:
+    """As :func:`train_attacker`, by a process for each device.
+
+    Each answers its share of the test captions, so every caption is answered once.
+    """
+    shares = team(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
+    current().world_size = world = shares[0][1]
+    probs = np.full((len(job.test), shares[0][0].shape[1]), np.nan)
+    for rank, (own, _) in enumerate(shares):
+        probs[rank::world] = own
+    return probs
+
+
+def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[FloatArray, int]:
+    """The answers of one of the processes, and how many of them PyTorch counts."""
+    probs = train_attacker(recipe, data, job, share)
+    from torch import distributed
+
+    return probs, distributed.get_world_size()
+
+
+def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> FloatArray:
     """Train one attacker and return its answers on the test captions.
 
     Args:
         recipe: how.
         data: captions and labels.
         job: which rows are trained on and tested; its seed decides weights and batches.
+        share: which part of each batch is trained on here, and which test captions are answered.
 
     Returns:
-        (M, K) or (M, T) probabilities.
+        (M, K) or (M, T) probabilities, M the test captions of the share.
     """
     import torch
 
     from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
 
     torch.set_num_threads(1)
     torch.manual_seed(job.seed)
@@ -229,17 +231,28 @@ def train_attacker(recipe: Recipe, data: Labelled, job: Job) -> FloatArray:
     attacker = Attacker(encoder, head, exclusive=exclusive, optimizer=recipe.optimizer)
     targets = torch.from_numpy(data.labels[job.train])
     padded = vocabulary.padded(data.captions, job.train)
-    _fit(attacker, LengthBatches(*padded, targets, recipe.batch_size, job.seed), recipe.trainer)
-    answers = attacker.cpu().probabilities(*vocabulary.padded(data.captions, job.test))
+    batches = LengthBatches(*padded, targets, recipe.batch_size, job.seed)
+    if share.world > 1:
+        torch.manual_seed(job.seed + share.rank)  # dropout of its own; weights come from rank 0
+        _fit(attacker, SharedBatches(batches, share), recipe.trainer)
+    else:
+        _fit(attacker, batches, recipe.trainer)
+    answers = attacker.cpu().probabilities(*vocabulary.padded(data.captions, share.of(job.test)))
     return np.asarray(answers.numpy(), np.float64)
 
 
 def _fit(attacker: Any, batches: Any, flags: Mapping[str, Any]) -> None:
     """Lightning's loop; its advice for data loaders does not fit a list in memory."""
     import pytorch_lightning as pl
+    from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
+        LightningEnvironment,
+    )
 
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     settings = {**flags, "precision": flags.get("precision") or _precision(flags)}
+    # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
+    settings["plugins"] = [LightningEnvironment()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

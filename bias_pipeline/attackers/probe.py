@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled, Predictions
+from bias_pipeline.attackers.record import current
 from bias_pipeline.cache import ArrayCache
 from bias_pipeline.progress import track
 from bias_pipeline.split import Split
@@ -73,10 +74,13 @@ class Probe(ABC):
 
     def _answers(self, data: Labelled, jobs: Sequence[Job]) -> list[FloatArray]:
         if self.cache is None:
+            current().trained += len(jobs)
             return list(track(self.train(data, jobs), len(jobs)))
         keys = [self._key(data, job) for job in jobs]
         found = {key: self.cache.get(key) for key in keys}
         missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
+        current().trained += len(missing)
+        current().cached += len(jobs) - len(missing)
         answers = track(self.train(data, [job for _, job in missing]), len(missing))
         for (key, _), probs in zip(missing, answers, strict=True):
             self.cache.put(key, probs)

@@ -12,7 +12,7 @@ from typing import Any
 from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.annotators import TIE, agreement, majority
 from bias_pipeline.datasets.tables import Rows, open_rows
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 
 WHAT = "labels: a table with id and a column for each attribute, or image_id, attribute, value"
 MAJORITY = "majority"
@@ -109,7 +109,7 @@ def _wide(
         raise DataError(f"{rows.path}: no column of ids ({', '.join(_IDS)}); expected {WHAT}")
     field = next((name for name in (labels.field, attribute) if name in columns), None)
     if field is None:
-        raise DataError(
+        raise NotApplicableError(
             f"{rows.path}: no column {labels.field!r} for attribute {attribute!r}; "
             f"{did_you_mean(labels.field, columns)} Name yours under dataset.labels.{attribute}"
         )
@@ -148,7 +148,7 @@ def _long(
             _check_same(rows, number, image, votes[image][who][0], label)
         votes[image][who] = (label, _confidence(rows, number, row))
     if not votes:
-        raise DataError(
+        raise NotApplicableError(
             f"{rows.path}: no line is about attribute {attribute!r}; "
             f"{did_you_mean(attribute, others)}"
         )

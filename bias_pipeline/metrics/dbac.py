@@ -14,7 +14,7 @@ from bias_pipeline.attackers.data import Labelled, Predictions
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import SIDES, Corpus
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.scoring import Scoring
@@ -226,7 +226,7 @@ class _Direction:
             usable &= counts.has_objects
         self.images = np.flatnonzero(usable)
         if not len(self.images):
-            raise DataError(
+            raise NotApplicableError(
                 f"captioner {corpus.captioner!r}: DBAC needs images with model and human captions"
             )
         self.n_seeds = len(splits)

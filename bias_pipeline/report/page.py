@@ -18,6 +18,7 @@ from bias_pipeline.report.tables import (
     headline_cell,
     headline_name,
     interval,
+    neutral_of,
     percent,
     printable,
     reading,
@@ -264,13 +265,12 @@ def _metrics(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[Se
     for contest in found:
         rows = [standing.row for standing in contest.standings]
         told = reading(by_id[rows[0].run_id])
-        neutrals = told.get("neutral", {})
-        neutral = neutrals.get(contest.part, 0.0) if isinstance(neutrals, Mapping) else 0.0
+        neutral = neutral_of(by_id[rows[0].run_id], contest.part)
         title = f"{headline_name(rows[0])}, {rows[0].attribute}, {rows[0].dataset}"
         yield Section(
             title=title,
             texts=[f"{told.get('title', contest.metric)}: {told.get('direction', '')}."],
-            figures=[forest(rows, float(neutral), title)],
+            figures=[forest(rows, neutral, title)],
             sheets=[_standings(contest), *_parts(contest, by_id)],
         )
 

@@ -160,7 +160,7 @@ def _line(
     rows = {row.part: row for row in result.rows}
     first = next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
     mark = "" if _amplifies(result) else " †"
-    names = [str(getattr(first, name)) + (mark if name == varying[-1] else "") for name in varying]
+    names = [str(getattr(first, name)) + (mark if name == "captioner" else "") for name in varying]
     scores = [headline_cell(rows[p], result) if p in rows else "–" for p in headlines]
     attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
     return [
@@ -181,9 +181,13 @@ def headline_name(row: Row) -> str:
 
 def headline_cell(row: Row, result: Result) -> str:
     """Value, interval and where it points."""
+    return f"{interval(row)} {arrow(row, neutral_of(result, row.part))}".rstrip()
+
+
+def neutral_of(result: Result, part: str) -> float:
+    """The value of a headline that means no bias."""
     neutrals = reading(result).get("neutral", {})
-    neutral = neutrals.get(row.part, 0.0) if isinstance(neutrals, Mapping) else 0.0
-    return f"{interval(row)} {arrow(row, float(neutral))}".rstrip()
+    return float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
 
 
 def reading(result: Result) -> Mapping[str, object]:

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from bias_pipeline.attackers import neural
+from bias_pipeline.attackers import neural, workers
 from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
 from bias_pipeline.attackers.data import FloatArray, Labelled, Predictions
 from bias_pipeline.attackers.neural import ATTEMPTS, RETRY_STRIDE, NeuralProbe
@@ -483,20 +483,20 @@ def test_the_default_precision_fits_the_processor() -> None:
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[None]:
+def started() -> Iterator[None]:
     """Processes are started once for the tests below: they import PyTorch, which takes seconds."""
     yield
     neural._stop_workers()
 
 
-@pytest.mark.usefixtures("workers")
+@pytest.mark.usefixtures("started")
 def test_two_processes_answer_as_one_does() -> None:
     one = probe(processes=1).fit_predict(labelled(), splits(0, 12))
     two = probe(processes=2).fit_predict(labelled(), splits(0, 12))
     np.testing.assert_array_equal(one.probs, two.probs)
 
 
-@pytest.mark.usefixtures("workers")
+@pytest.mark.usefixtures("started")
 def test_trainings_that_nobody_waits_for_are_ended() -> None:
     """The first attacker has few captions; the second still trains when the first is done."""
     rows = np.arange(N)
@@ -530,7 +530,7 @@ def test_a_process_ended_from_outside_is_a_want_of_resources(
         def __call__(self, processes: int) -> Broken:
             return Broken()
 
-    monkeypatch.setattr(neural, "_pool", Pool())
+    monkeypatch.setattr(workers, "pool", Pool())
     with pytest.raises(ResourceError, match=r"probe\.processes=1"):
         probe(processes=2).fit_predict(labelled(), splits(0, 12))
 

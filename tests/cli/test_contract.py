@@ -232,6 +232,12 @@ def test_a_failed_job_is_named_by_what_is_its_own(run: Run) -> None:
     assert "error: dataset.n_images=20: dataset 'scenes'" in text
 
 
+def test_all_captioners_of_several_attributes(run: Run, tmp_path: Path) -> None:
+    words = (*SMALL, "metric=gender_error", "attribute=gender,race", "captioner=all")
+    code, text = run(*words)
+    assert (code, len(results(tmp_path))) == (0, 14), text
+
+
 def test_what_a_sweep_varies_is_a_column(run: Run) -> None:
     text = run(*SMALL, "metric.relation=ratio,normalised", "seeds=1")[1]
     assert "metric.relation" in text

@@ -120,7 +120,7 @@ def test_the_job_is_in_the_manifest(run: Run, tmp_path: Path) -> None:
         (["attribute=emotion", "masking=lic"], 2, "lic"),
         (["dataset=lic", "dataset.root=nowhere"], 5, "set dataset.root"),
         (["+dataset.captioners.x.a_to_t=7"], 2, "a_to_t"),
-        (["captioner=all", "dataset=scenes,lic"], 2, "name them"),
+        (["captioner=all", "dataset=scenes,lic"], 5, "is not a folder"),
         (["--config-path=/tmp"], 2, "not supported"),
     ],
 )

@@ -403,7 +403,7 @@ def test_e19_a_flipped_digit_of_a_result_is_computed_again(run: Run, tmp_path: P
 def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bias_pipeline.launch.time.strftime", lambda *_: "20260101-000000")
+    monkeypatch.setattr("bias_pipeline.composition.time.strftime", lambda *_: "20260101-000000")
     run(*SMALL)
     run(*SMALL, "captioner=faithful")
     assert len(list(tmp_path.glob("outputs/.hydra_jobs/*/outcome.json"))) == 2

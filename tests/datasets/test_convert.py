@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.errors import DataError, ResourceError, UsageError
@@ -15,7 +15,7 @@ from tests import coco_folder, lic_folder
 
 
 def load(*words: str) -> Corpus:
-    return launch.cell(list(words)).corpus()
+    return composition.cell(list(words)).corpus()
 
 
 def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:

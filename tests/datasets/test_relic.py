@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from tests.relic_file import table, write_table
@@ -18,7 +18,7 @@ from tests.relic_file import table, write_table
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "relic", "dataset.root": str(root), "captioner": "sat"}
     settings |= {"attribute": "age"} | dict(o.split("=", 1) for o in overrides)
-    return launch.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return composition.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
 
 
 def refused(folder: Path, column: str, value: object) -> str:
@@ -37,7 +37,9 @@ def test_both_sides_and_the_label_are_read(tmp_path: Path) -> None:
 
 
 def test_captioner_all_is_what_has_a_column(tmp_path: Path) -> None:
-    cell = launch.cell(["dataset=relic", f"dataset.root={write_table(tmp_path)}", "attribute=age"])
+    cell = composition.cell(
+        ["dataset=relic", f"dataset.root={write_table(tmp_path)}", "attribute=age"]
+    )
     found = cell.build("dataset").all_captioners(cell.build("attribute"))
     assert found == ["sat", "oscar"]
 
@@ -120,7 +122,7 @@ def test_e7_any_captions_are_read_as_they_were_written(
     rows = table(2)
     rows["caption_list"] = [str(texts)] * 2
     root = write_table(tmp_path_factory.getbasetemp() / "relic", rows)
-    cell = launch.cell(["dataset=relic", f"dataset.root={root}", "attribute=age"])
+    cell = composition.cell(["dataset=relic", f"dataset.root={root}", "attribute=age"])
     corpus = cell.build("dataset").load("sat", cell.build("attribute"))
     assert corpus[0].human == tuple(" ".join(text.split()) for text in texts)
 
@@ -138,6 +140,6 @@ def test_the_real_table_is_read(data_root: Path) -> None:
 def test_the_split_is_that_of_the_paper(data_root: Path) -> None:
     """2,191 + 2,191 images to learn from, 244 + 244 to be scored on."""
     words = ["experiment=relic_age", "captioner=sat", f"dataset.root={data_root}/relic"]
-    cell = launch.cell(words)
+    cell = composition.cell(words)
     (split,) = cell.build("metric").draw_splits(cell.corpus(), [0])
     assert (len(split.train), len(split.test)) == (4_382, 488)

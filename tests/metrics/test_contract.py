@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline import launch, metrics
+from bias_pipeline import composition, metrics
 from bias_pipeline.attribute import LabelMap
 from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
@@ -56,8 +56,8 @@ FURTHER: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def cell(name: str, *words: str) -> launch.Cell:
-    return launch.cell([f"metric={name}", *WORDS, *FURTHER.get(name, ()), *words])
+def cell(name: str, *words: str) -> composition.Cell:
+    return composition.cell([f"metric={name}", *WORDS, *FURTHER.get(name, ()), *words])
 
 
 @pytest.fixture(autouse=True)

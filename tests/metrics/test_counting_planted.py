@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.attribute import TaskVocabulary
 from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
@@ -29,7 +29,7 @@ TASKS = TaskVocabulary("toy", {"cake": ["cake"], "car": ["car"]})
 
 @cache
 def scores(metric: str, captioner: str, *words: str) -> dict[str, Part]:
-    cell = launch.cell(
+    cell = composition.cell(
         [
             f"metric={metric}",
             f"captioner={captioner}",
@@ -188,7 +188,7 @@ def test_undefined_pairs_are_absent_and_counted() -> None:
 )
 def test_an_unknown_choice_is_refused(metric: str, words: list[str], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        launch.cell([f"metric={metric}", *words]).build("metric")
+        composition.cell([f"metric={metric}", *words]).build("metric")
 
 
 def test_objects_are_asked_for_where_there_are_none() -> None:
@@ -200,7 +200,7 @@ def test_objects_are_asked_for_where_there_are_none() -> None:
 
 
 def test_three_groups_have_no_ratio_of_two() -> None:
-    cell = launch.cell(
+    cell = composition.cell(
         ["metric=gender_ratio", "attribute=race_unsure", "dataset.n_images=60", "captioner=terse"]
     )
     with pytest.raises(NotApplicableError, match="compares two groups"):

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.metrics.ba_directional import DirectionalBiasAmplification
@@ -49,7 +49,7 @@ def _real_data() -> None:
 @cache
 def values(captioner: str, metric: str) -> dict[str, float]:
     words = ["dataset=lic", f"dataset.root={DATA}/lic/bias_data", f"captioner={captioner}"]
-    cell = launch.cell([*words, f"metric={metric}", "stats.resamples=2"])
+    cell = composition.cell([*words, f"metric={metric}", "stats.resamples=2"])
     return parts(cell.build("metric"), cell.corpus())
 
 
@@ -240,5 +240,5 @@ def test_the_ratio_to_men_of_objects(captioner: str, name: str) -> None:
 
 
 def test_lics_masking_list_fits_the_published_error_too() -> None:
-    own = GenderError(launch.cell([]).build("attribute"), FEW, words="lic")
+    own = GenderError(composition.cell([]).build("attribute"), FEW, words="lic")
     assert round(100 * parts(own, labelled_images("sat"))["score"], 1) == PUBLISHED["sat"][1]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.attackers.convex import ConvexProbe
 from bias_pipeline.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus import SIDES, Corpus, Record
@@ -567,7 +567,7 @@ def test_a_group_that_no_word_names_is_no_answer_of_t_to_a() -> None:
 
 def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path: Path) -> None:
     words = ["metric=dbac", "captioner=talkative", "dataset.n_images=600", "metric.min_support=20"]
-    cell = launch.cell([*words, "stats.resamples=20", f"paths.outputs={tmp_path}"])
+    cell = composition.cell([*words, "stats.resamples=20", f"paths.outputs={tmp_path}"])
     metric, corpus = cell.build("metric"), cell.corpus()
     found = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
     counts, shared = (estimate(found, f"a_to_t:{prior}").value for prior in ("counts", "shared"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.attackers.convex import ConvexProbe
 from bias_pipeline.attribute import TaskVocabulary
 from bias_pipeline.corpus import Corpus, Record
@@ -249,7 +249,7 @@ WORLD = ("metric=dpa", "dataset.n_images=2000", "stats.resamples=50", "probe.cac
 
 
 def planted(captioner: str, *words: str) -> Score:
-    cell = launch.cell([*WORLD, f"captioner={captioner}", *words])
+    cell = composition.cell([*WORLD, f"captioner={captioner}", *words])
     own, corpus = cell.build("metric"), cell.corpus()
     score: Score = own.compute(corpus, splits=own.draw_splits(corpus, (0, 12, 456)))
     return score

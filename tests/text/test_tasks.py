@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.attribute import TaskVocabulary
 from bias_pipeline.captions import Captions
 from bias_pipeline.text.mentions import group_mentions, named_group
@@ -90,7 +90,7 @@ def test_mentions_do_not_depend_on_the_other_captions(captions: list[list[str]])
 
 
 def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
-    vocabulary = launch.cell(["metric=dbac"]).build("task")
+    vocabulary = composition.cell(["metric=dbac"]).build("task")
     captions = Captions.from_texts(["a man eats a hot dog", "a man walks two dogs"])
     found = task_mentions(captions, vocabulary, ("dog", "hot dog")).toarray()
     assert found.tolist() == [[0, 1], [1, 0]]

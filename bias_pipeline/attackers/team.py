@@ -1,0 +1,134 @@
+"""Processes that train one attacker together, one on each device of this machine.
+
+They are started once and stay: importing PyTorch takes them seconds. Lightning finds them running,
+as under torchrun, and starts none itself. Its own way is to run the program again, which under a
+sweep would run the whole sweep again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.attackers.workers import context, prepare_worker
+
+Number = TypeVar("Number", bound=np.generic)
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which part of every batch and of the test captions is this process's.
+
+    Attributes:
+        rank: of the process.
+        world: number of processes.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    def of(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """Every ``world``-th row; over all ranks each row once, none twice.
+
+        Example:
+            >>> [Share(rank, 2).of(np.arange(5)).tolist() for rank in (0, 1)]
+            [[0, 2, 4], [1, 3]]
+        """
+        return rows[self.rank :: self.world]
+
+
+WHOLE = Share()
+
+
+def world_size(flags: Mapping[str, Any]) -> int:
+    """How many processes Lightning's flags ask for.
+
+    Raises:
+        ValueError: if they do not say, or ask for several machines.
+
+    Example:
+        >>> world_size({"devices": 1}), world_size({"devices": [0, 3]})
+        (1, 2)
+    """
+    devices = flags.get("devices", 1)
+    if flags.get("num_nodes", 1) != 1:
+        raise ValueError(
+            "trainer.num_nodes must be 1: an attacker is trained on one machine; spread seeds "
+            "over jobs instead, seeds=[0,12],[456,789]"
+        )
+    if isinstance(devices, list) and devices:
+        return len(devices)
+    if type(devices) is not int or devices < 1:
+        raise ValueError(f"trainer.devices={devices!r} must be a number of devices, 1 or more")
+    return devices
+
+
+class Team:
+    """As many processes as there are devices, which know of each other.
+
+    Args:
+        world: how many.
+    """
+
+    def __init__(self, world: int) -> None:
+        port = _free_port()
+        self._members = [
+            ProcessPoolExecutor(
+                1, context(), initializer=_join, initargs=(Share(rank, world), port)
+            )
+            for rank in range(world)
+        ]
+
+    def run(self, function: Callable[..., Answer], *arguments: object) -> list[Answer]:
+        """What a function returns in each process; it takes the process's share last.
+
+        Raises:
+            Exception: the first of any process; the others may then wait for it for ever, so the
+                team must be dismissed.
+        """
+        futures = [member.submit(_with_share, function, arguments) for member in self._members]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+        return [future.result() for future in futures]
+
+
+@lru_cache(maxsize=1)
+def team(world: int) -> Team:
+    """The team of this process."""
+    return Team(world)
+
+
+_share = WHOLE
+
+
+def _join(share: Share, port: int) -> None:
+    """Tell Lightning which of the processes this is."""
+    global _share
+    prepare_worker()
+    _share = share
+    os.environ |= {
+        "LOCAL_RANK": str(share.rank),
+        "NODE_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def _with_share(function: Callable[..., Answer], arguments: tuple[object, ...]) -> Answer:
+    return function(*arguments, _share)
+
+
+def _free_port() -> int:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return int(opened.getsockname()[1])

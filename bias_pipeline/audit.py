@@ -1,0 +1,272 @@
+"""``audit``: one file of captions, from its labels to a report, within a time that is announced."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bias_pipeline import launch
+from bias_pipeline.arguments import Parser
+from bias_pipeline.composition import cell
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.report.page import write_page
+from bias_pipeline.report.tables import headline_name, interval, neutral_of, percent, reading
+from bias_pipeline.results import Result, Row
+from bias_pipeline.split import SMALLEST_GROUP
+
+# Attributes that are another one read differently.
+_VARIANTS = frozenset({"race_unsure"})
+# Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell;
+# measured on one core of a 2024 server with docs/audit.md's command, and rounded up.
+_PER_SEED = {"lic": 3e-5, "leakage": 0.0, "dbac": 2e-4, "dpa": 2e-5}
+_PER_CAPTION, _PER_CELL = 1e-5, 1.0
+_SEEDS = (5, 3)
+_FEW_CAPTIONS = 10_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run in the time.
+
+    Attributes:
+        metrics: by name.
+        left_out: metrics for which there is no time.
+        seeds: how many.
+        seconds: expected, for all attributes.
+    """
+
+    metrics: Sequence[str]
+    left_out: Sequence[str]
+    seeds: int
+    seconds: float
+
+
+def command(words: Sequence[str]) -> int:
+    """Audit a file of captions; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if a file cannot be read or nothing can be scored.
+    """
+    options = _parser().parse_args(list(words))
+    out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
+    overrides = _overrides(options, out)
+    corpora = _labelled(overrides)
+    seconds = 60 * (options.minutes or (1 if _size(corpora) <= _FEW_CAPTIONS else 5))
+    plan = plan_for(corpora, seconds)
+    _announce(options.file, corpora, plan)
+    results: list[Result] = []
+    code = 0
+    for name in corpora:
+        chosen = [f"attribute={name}", f"metric={','.join(plan.metrics)}", f"seeds={plan.seeds}"]
+        finished = launch.run([*overrides, *chosen], lenient=True)
+        results += finished.results
+        code = max(code, finished.exit_code)
+        print()
+    if not results:
+        raise DataError(f"{options.file}: nothing could be scored; see above")
+    write_page(out, out / "report.html")
+    print(summary(results, corpora))
+    print(out / "report.html")
+    return code
+
+
+def _parser() -> Parser:
+    parser = Parser("python -m bias_pipeline audit", description=__doc__)
+    parser.add_argument("file", type=Path, help="captions: COCO results JSON, JSONL, CSV, Parquet")
+    parser.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
+    parser.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
+    parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
+    parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
+    parser.add_argument(
+        "--minutes", type=float, help="time to stay within (1; above 10,000 captions 5)"
+    )
+    return parser
+
+
+def _overrides(options: object, out: Path) -> list[str]:
+    """The run's overrides; labels need not fit in every image, and what does not is told."""
+    found = ["dataset=coco", "dataset.strict=false", "logger=csv", f"paths.outputs={_quoted(out)}"]
+    keys = {"attributes": "attributes", "captions": "captions", "objects": "instances"}
+    for option, key in keys.items():
+        path = getattr(options, option)
+        if path is not None:
+            found.append(f"dataset.{key}={_quoted(path)}")
+    return [*found, f"captioner={_quoted(getattr(options, 'file'))}"]  # noqa: B009
+
+
+def _quoted(path: Path) -> str:
+    r"""A path that Hydra takes as it is.
+
+    Example:
+        >>> print(_quoted(Path("a b's.json")))
+        'a b\'s.json'
+    """
+    text = str(path).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{text}'"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "captions"
+
+
+def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
+    """The corpus under every attribute that the label file carries in two groups or more.
+
+    Raises:
+        UsageError: if it carries none.
+        DataError: if a file is at fault whatever the attribute.
+    """
+    read = {
+        name: _read([*overrides, f"attribute={name}"])
+        for name in choices_of(conf_dir() / "attribute")
+        if name not in _VARIANTS
+    }
+    found = {
+        name: corpus
+        for name, corpus in read.items()
+        if isinstance(corpus, Corpus) and min(_group_sizes(corpus, name)[-2:]) >= SMALLEST_GROUP
+    }
+    refused = {name: error for name, error in read.items() if isinstance(error, DataError)}
+    faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
+    if faults and not found:
+        raise next(iter(faults.values()))
+    if not found:
+        raise UsageError(
+            "the label file carries no attribute with two groups of at least "
+            f"{SMALLEST_GROUP} images; {'; '.join(map(str, refused.values()))}"
+        )
+    for name, fault in faults.items():
+        print(f"{name} is not audited: {fault}", file=sys.stderr)
+    return found
+
+
+def _read(overrides: Sequence[str]) -> Corpus | DataError:
+    """The corpus, or why there is none."""
+    try:
+        return cell(overrides).corpus()
+    except DataError as error:
+        return error
+
+
+def _group_sizes(corpus: Corpus, attribute: str) -> list[int]:
+    grouping = corpus.groupings[attribute]
+    return sorted(int((grouping.codes == k).sum()) for k in range(len(grouping.names)))
+
+
+def _size(corpora: Mapping[str, Corpus]) -> int:
+    return max(len(corpus.model) for corpus in corpora.values())
+
+
+def plan_for(corpora: Mapping[str, Corpus], seconds: float) -> Plan:
+    """All metrics, with as many seeds as there is time for; else the costly ones are left out.
+
+    Args:
+        corpora: attribute to corpus.
+        seconds: to stay within.
+    """
+    known = choices_of(conf_dir() / "metric")
+    costly = [name for name in ("dbac", "dpa") if name in known]
+    for left_out in ((), costly[:1], costly):
+        metrics = [name for name in known if name not in left_out]
+        for seeds in _SEEDS:
+            expected = sum(_cost(c, metrics, seeds) for c in corpora.values())
+            if expected <= seconds:
+                return Plan(metrics, left_out, seeds, expected)
+    return Plan(metrics, left_out, _SEEDS[-1], expected)
+
+
+def _cost(corpus: Corpus, metrics: Sequence[str], seeds: int) -> float:
+    """Expected seconds of an attribute's cells."""
+    captions = len(corpus.model) + len(corpus.human)
+    attacks = sum(_PER_SEED[name] * seeds * captions for name in metrics if name in _PER_SEED)
+    counting = sum(_PER_CAPTION * captions for name in metrics if name not in _PER_SEED)
+    return attacks + counting + _PER_CELL * len(metrics)
+
+
+def _announce(file: Path, corpora: Mapping[str, Corpus], plan: Plan) -> None:
+    first = next(iter(corpora.values()))
+    groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]
+    people = f"{len(first.human)} human captions" if len(first.human) else "no human captions"
+    objects = "objects known" if first.objects is not None else "no objects"
+    print(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
+    print(f"labels: {'; '.join(groups)}")
+    for note in first.notes:
+        print(note)
+    print(f"{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s")
+    if plan.left_out:
+        print(f"no time for {', '.join(plan.left_out)}; --minutes gives more")
+    print()
+
+
+def _sizes(corpus: Corpus, attribute: str) -> str:
+    grouping = corpus.groupings[attribute]
+    return ", ".join(
+        f"{name} {int((grouping.codes == k).sum())}" for k, name in enumerate(grouping.names)
+    )
+
+
+def summary(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> str:
+    """Three sentences: what was looked at, what was found, and what it does not say."""
+    first = next(iter(corpora.values()))
+    metrics = dict.fromkeys(result.rows[0].metric for result in results)
+    looked = (
+        f"{len(first.model)} captions of {first.captioner} were audited for "
+        f"{' and '.join(corpora)} by {len(metrics)} metrics."
+    )
+    above = [text for result in results for text in _above(result)]
+    if above:
+        found = f"Less fair than neutral beyond chance: {'; '.join(above)}."
+    else:
+        found = "No metric shows more bias than neutral beyond chance."
+    return "\n".join([looked, found, _caution(results, first)])
+
+
+def _above(result: Result) -> list[str]:
+    """Headlines whose interval lies on the unfair side of the value that means no bias.
+
+    A metric that cannot go below that value lies above it by chance alone, so it is no evidence.
+    """
+    told = reading(result)
+    low = _first(told.get("range"))
+    lower = str(told.get("direction", "")).startswith("lower")
+    found = []
+    for row in result.rows:
+        neutral = neutral_of(result, row.part)
+        if row.part in HEADLINES and low < neutral and _off(row, neutral, lower):
+            found.append(f"{headline_name(row)} ({row.attribute}) {interval(row)}")
+    return found
+
+
+def _first(bounds: object) -> float:
+    """The lower bound of a stored range, in which an infinite one is null."""
+    low = bounds[0] if isinstance(bounds, list) else None
+    return -math.inf if low is None else float(low)
+
+
+def _off(row: Row, neutral: float, lower: bool) -> bool:
+    return row.ci_low > neutral or (not lower and row.ci_high < neutral)
+
+
+def _caution(results: Sequence[Result], corpus: Corpus) -> str:
+    if not len(corpus.human):
+        return (
+            "Without human captions of the same images nothing can be said of amplification: "
+            "what the captions give away may be no more than people's would."
+        )
+    rates = [row.neutral_rate for r in results for row in r.rows if row.part in HEADLINES]
+    known = [rate for rate in rates if not math.isnan(rate)]
+    silent = f"{percent(known[0], 0)} % of its captions name no group" if known else ""
+    trained = (
+        "the captioner was trained on captions of this data set"
+        if corpus.trained_on_reference
+        else "whether the captioner was trained on captions like these is not known, so read "
+        "differences and not amplification"
+    )
+    return f"{silent}; {trained}.".lstrip("; ").capitalize()

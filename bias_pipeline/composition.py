@@ -1,0 +1,277 @@
+"""From words on the command line to a checked configuration; nothing runs here.
+
+With job.py, launch.py, identity.py and targets.py this is all that knows Hydra.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.identity import groups_used
+from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.targets import build, check_arguments, check_targets
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.corpus import Corpus
+
+INVOCATION = "BIAS_PIPELINE_INVOCATION"
+ALL_METRICS = "metric=all"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A checked configuration of one cell.
+
+    Attributes:
+        tree: the whole configuration, resolved plain data.
+        used: top-level keys that the metric reaches.
+        choices: configuration group to the chosen file.
+    """
+
+    tree: Mapping[str, Any]
+    used: frozenset[str]
+    choices: Mapping[str, str]
+
+    def build(self, key: str) -> Any:
+        """The object that a top-level node describes."""
+        return _instantiate(self.tree[key], key)
+
+    def corpus(self) -> Corpus:
+        """What is scored; read once a process."""
+        keys = ("dataset", "attribute", "captioner")
+        return _corpus(*(json.dumps(self.tree[key]) for key in keys))
+
+    def choice(self, group: str) -> str:
+        """The name of a choice, empty if it plays no part in the metric."""
+        return self.choices.get(group, "") if group in self.used else ""
+
+
+def cell(words: Sequence[str]) -> Cell:
+    """The cell that overrides describe, for commands other than ``run``."""
+    options = options_of(words)
+    check_names(options)
+    return cell_of(compose_config(list(options.overrides), options))
+
+
+@lru_cache(maxsize=16)
+def _corpus(dataset: str, attribute: str, captioner: str) -> Corpus:
+    reader = _instantiate(json.loads(dataset), "dataset")
+    name = json.loads(captioner) or reader.captioners()[0]
+    corpus: Corpus = reader.load(str(name), _instantiate(json.loads(attribute), "attribute"))
+    return corpus
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """Hydra's flags and overrides; flags may stand anywhere.
+
+    Raises:
+        UsageError: on a flag that would evade the checks here.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    options = get_args_parser().parse_intermixed_args(list(words))
+    for flag in ("experimental_rerun", "config_path", "config_name"):
+        if getattr(options, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
+    return options
+
+
+def check_names(options: Namespace) -> None:
+    """Refuse an unknown choice of a configuration group, with the nearest known one."""
+    roots = [conf_dir(), *([Path(options.config_dir)] if options.config_dir else [])]
+    for override in options.overrides:
+        key, equals, values = override.lstrip("+~").partition("=")
+        folders = [root / key.partition("@")[0] for root in roots]
+        if not key or not equals or key.startswith("hydra") or override == ALL_METRICS:
+            continue
+        known = [name for folder in folders for name in choices_of(folder)]
+        if not known:
+            continue
+        for value in values.split(","):
+            plain = not value or value.replace("_", "").isalnum()  # else left to Hydra
+            if plain and value not in known and value != "null":
+                raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
+
+
+def expand(options: Namespace) -> list[str]:
+    """Overrides with ``all`` replaced by what it stands for."""
+    overrides = list(options.overrides)
+    for number, override in enumerate(overrides):
+        if override == ALL_METRICS:
+            overrides[number] = "metric=" + ",".join(choices_of(conf_dir() / "metric"))
+    if "captioner=all" in overrides:
+        rest = [override for override in overrides if override != "captioner=all"]
+        swept = ",".join(_all_captioners(rest, options))
+        overrides[overrides.index("captioner=all")] = f"captioner={swept}"
+    return overrides
+
+
+def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The captioners that every swept data set and attribute has.
+
+    Raises:
+        UsageError: if they do not have the same.
+    """
+    keys = ("dataset", "attribute")
+    swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
+    rest = [o for o in overrides if o not in swept]
+    found = {
+        " ".join(chosen): _captioners([*rest, *chosen], options)
+        for chosen in product(*(choices_in(override) for override in swept))
+    }
+    names = next(iter(found.values()))
+    odd = next((label for label, own in found.items() if own != names), None)
+    if odd:
+        raise UsageError(
+            f"captioner=all: {odd} has the captioners {', '.join(found[odd])}, "
+            f"{next(iter(found))} has {', '.join(names)}; name those to run"
+        )
+    return names
+
+
+def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    found = cell_of(compose_config(first_choices(overrides), options))
+    names: Sequence[str] = found.build("dataset").all_captioners(found.build("attribute"))
+    if not names:
+        raise UsageError(
+            f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "
+            "attribute, so there is nothing to run"
+        )
+    return names
+
+
+def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
+    """Refuse a sweep that names an unknown captioner before its first job runs."""
+    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
+    names = [override for override in overrides if override.startswith("captioner=")]
+    if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
+        return
+    dataset = _instantiate(_plain(config.dataset, resolve=True), "dataset")
+    for name in names[-1].partition("=")[2].split(","):
+        if name.replace("_", "").isalnum():  # else an expression, left to Hydra
+            dataset.check_captioner(name)
+
+
+def sweeps(override: str) -> bool:
+    """Whether an override stands for several values."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    try:
+        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+    except Exception:  # the same text is parsed again when composing, with a better message
+        return False
+
+
+def first_choices(overrides: Sequence[str]) -> list[str]:
+    """Overrides of one representative job of a sweep."""
+    chosen = []
+    for override in overrides:
+        chosen += choices_in(override)[:1] if sweeps(override) else [override]
+    return chosen
+
+
+def choices_in(override: str) -> list[str]:
+    """The single overrides that a sweeping one stands for; none if they cannot be listed."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_override(override)
+    if not parsed.is_discrete_sweep():
+        return []
+    return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+
+
+def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
+    """The whole configuration, every target in it allowed.
+
+    Raises:
+        UsageError: if it does not compose or names what is not allowed.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    os.environ.setdefault(INVOCATION, new_invocation())
+    extra = (
+        [f"hydra.searchpath=[{Path(options.config_dir).resolve()}]"] if options.config_dir else []
+    )
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
+            config = compose("config", [*overrides, *extra], return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise UsageError(composition_message(error)) from error
+    check_targets(_plain(config.hydra, resolve=False), "hydra")
+    cell_of(config)
+    return config
+
+
+def composition_message(error: Exception) -> str:
+    """What is wrong with a configuration, and the nearest known key."""
+    first = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    key = first.partition("Could not override '")[2].partition("'")[0]
+    if not key or "@" in key:
+        return first
+    known = [p.name for p in conf_dir().iterdir() if p.is_dir()]
+    return f"{first} {did_you_mean(key, [*known, 'captioner', 'seeds', 'paths'])}"
+
+
+def cell_of(config: DictConfig) -> Cell:
+    """The task's part of a configuration, resolved and checked."""
+    from omegaconf import open_dict
+    from omegaconf.errors import OmegaConfBaseException
+
+    choices = {str(k): str(v) for k, v in config.hydra.runtime.choices.items()}
+    task = config.copy()
+    with open_dict(task):
+        del task["hydra"]
+    try:
+        tree = _plain(task, resolve=True)
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
+    for key, place in tree["paths"].items():
+        if not isinstance(place, str) or not place:
+            raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
+    check_targets(tree)
+    check_arguments(tree)
+    return Cell(tree, frozenset(groups_used(_plain(task, resolve=False), "metric")), choices)
+
+
+def _misfit(message: str) -> str:
+    if "'task." in message or "'task'" in message:
+        return "this masking needs a list of tasks: add +task=coco_objects"
+    return "the chosen attribute, masking and encoder may not fit together"
+
+
+def _plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+
+    container = OmegaConf.to_container(node, resolve=resolve)
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}
+
+
+def _instantiate(node: Any, key: str) -> Any:
+    """Build what a checked node describes; a refusal by its constructor is the user's to mend."""
+    try:
+        return build(node)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{key}: {error}") from error
+
+
+def new_invocation() -> str:
+    """A folder name that no other invocation has, whatever the clock says."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,140 @@
+"""One job of Hydra: a cell is run and how it ended recorded in the job's own folder.
+
+So a job that fails neither ends a sweep nor gets lost.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline import cluster, stopping
+from bias_pipeline.cache import replace_file
+from bias_pipeline.composition import Cell, cell_of
+from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
+from bias_pipeline.identity import run_id
+from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.targets import resolve
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.corpus import Corpus
+
+log = logging.getLogger(__name__)
+
+OUTCOME = "outcome.json"
+
+
+def job(config: DictConfig) -> None:
+    """One job of Hydra: run a cell and record how it ended.
+
+    Never raises but for a request to stop: a launcher would end the sweep.
+    """
+    from hydra.core.hydra_config import HydraConfig
+
+    stopping.stop_if_requested()
+    hydra_config = HydraConfig.get()
+    folder = Path(hydra_config.runtime.output_dir)
+    outcome: dict[str, object] = {"overrides": _overrides(hydra_config)}
+    try:
+        outcome |= _run_cell(config)
+    except BiasPipelineError as error:
+        outcome |= {"status": "failed", "exit_code": error.exit_code, "error": str(error)}
+        outcome["not_applicable"] = isinstance(error, NotApplicableError)
+        log.info("failed", exc_info=True)
+    except Exception as error:
+        trace = folder / "traceback.txt"
+        trace.write_text(traceback.format_exc())
+        bug = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
+        message = cluster.ran_out_of_time(error) or bug
+        outcome |= {"status": "failed", "exit_code": 1, "error": message}
+    stopping.stop_if_requested()
+    replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+    _close_log()
+
+
+def _close_log() -> None:
+    """Close the job's log file: the next job of this process opens one of its own."""
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if isinstance(handler, logging.FileHandler):
+            root.removeHandler(handler)
+            handler.close()
+
+
+def _run_cell(config: DictConfig) -> dict[str, object]:
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf, open_dict
+
+    hydra_config = OmegaConf.structured(HydraConfig.get())
+
+    whole = config.copy()
+    with open_dict(whole):
+        whole.hydra = OmegaConf.create({"runtime": {"choices": dict(hydra_config.runtime.choices)}})
+    here = cell_of(whole)
+    corpus = here.corpus()
+    info = resolve(here.tree["metric"]["_target_"]).info
+    seeds = _seeds(here.tree["seeds"])
+    identity = run_id(
+        here.tree["metric"],
+        corpus,
+        metric=info.name,
+        attribute=here.tree["attribute"]["name"],
+        metric_version=info.version,
+        seeds=seeds,
+    )
+    store = ResultStore(here.tree["paths"]["outputs"])
+    with store.claim(identity):
+        if store.load(identity) is not None:
+            return {"run_id": identity, "status": "cached", "exit_code": 0}
+        metric = here.build("metric")
+        result = _compute(here, corpus, metric, seeds, identity, hydra_config)
+        store.save(result)
+    for logger in (here.build("logger") or {}).values():
+        logger.try_log(result)
+    return {"run_id": identity, "status": "done", "exit_code": 0}
+
+
+def _compute(
+    here: Cell, corpus: Corpus, metric: Any, seeds: Sequence[int], identity: str, hydra: DictConfig
+) -> Result:
+    from bias_pipeline.run import Origin, run_cell
+
+    names = ("encoder", "head", "masking", "alignment", "scoring")
+    facts = {
+        "config": here.tree["metric"],
+        "overrides": _overrides(hydra),
+        "job": {"launcher": hydra.runtime.choices.get("hydra/launcher"), "id": _job_id(hydra)},
+    }
+    origin = Origin(**{name: here.choice(name) for name in names})
+    return run_cell(corpus, metric, seeds, run_id=identity, origin=origin, facts=facts)
+
+
+def _overrides(hydra: Any) -> list[str]:
+    """The overrides as they were given: a reference in them is the task's, not Hydra's."""
+    from omegaconf import OmegaConf
+
+    given = OmegaConf.to_container(OmegaConf.structured(hydra).overrides.task, resolve=False)
+    assert isinstance(given, list)
+    return [str(override) for override in given]
+
+
+def _job_id(hydra: DictConfig) -> str | None:
+    from omegaconf import OmegaConf
+
+    found = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
+    return None if found is None else str(found)
+
+
+def _seeds(value: object) -> tuple[int, ...]:
+    from bias_pipeline.split import seeds_of
+
+    listed = value if isinstance(value, list) else [value]
+    if not isinstance(value, int | list) or not all(type(seed) is int for seed in listed):
+        raise UsageError(f"seeds={value}: give a positive number or a list of distinct seeds >= 0")
+    return seeds_of(value)

@@ -1,0 +1,170 @@
+"""``audit`` and ``report``, from the command line, on files of the embedded data set."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.audit import plan_for
+from bias_pipeline.composition import cell
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.door import main
+from tests.cli.commands import SMALL, Run
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of COCO files, with a captioner whose bias is known."""
+    folder = tmp_path_factory.mktemp("scenes")
+    write(generate(n_images=700), folder, {"amplifier": CAPTIONERS["amplifier"]})
+    return folder
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit left."""
+
+    code: int
+    text: str
+    folder: Path
+
+
+def audit(folder: Path, *words: str) -> Audited:
+    """Run an audit in its own folder, in next to no time."""
+    told = io.StringIO()
+    with redirect_stdout(told), redirect_stderr(told):
+        code = main(["audit", *words, "--out", str(folder), "--minutes", "0.01"])
+    return Audited(code, told.getvalue(), folder)
+
+
+def captions(scenes: Path) -> str:
+    return str(scenes / "captioners" / "amplifier.json")
+
+
+@pytest.fixture(scope="module")
+def labels(scenes: Path) -> str:
+    """A label file of gender alone."""
+    lines = (scenes / "attributes.csv").read_text().splitlines()
+    path = scenes / "gender.csv"
+    path.write_text("\n".join(",".join(line.split(",")[:2]) for line in lines))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def whole(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """An audit with all there is."""
+    folder = tmp_path_factory.mktemp("whole")
+    files = ["--captions", str(scenes / "annotations" / "captions.json")]
+    files += ["--objects", str(scenes / "annotations" / "instances.json")]
+    return audit(folder, captions(scenes), "--attributes", str(scenes / "attributes.csv"), *files)
+
+
+@pytest.fixture(scope="module")
+def alone(scenes: Path, labels: str, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """An audit of captions and labels alone, from a file of an odd name."""
+    odd = tmp_path_factory.mktemp("odd") / "my cap's, [x]=1.json"
+    odd.write_bytes(Path(captions(scenes)).read_bytes())
+    return audit(tmp_path_factory.mktemp("alone"), str(odd), "--attributes", labels)
+
+
+def test_an_audit_ends_well(whole: Audited) -> None:
+    assert whole.code == 0, whole.text
+
+
+def test_it_writes_a_report(whole: Audited) -> None:
+    assert "amplifier" in (whole.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_it_prints_where(whole: Audited) -> None:
+    assert whole.text.splitlines()[-1] == str(whole.folder / "report.html")
+
+
+def test_it_finds_the_planted_bias(whole: Audited) -> None:
+    assert "lic (gender)" in whole.text.partition("Less fair than neutral")[2]
+
+
+@pytest.mark.parametrize("attribute", ["gender", "race", "age"])
+def test_every_attribute_of_the_labels_is_audited(whole: Audited, attribute: str) -> None:
+    assert list(whole.folder.glob(f"lic-coco-amplifier-{attribute}-*/result.json"))
+
+
+def test_an_attribute_with_unknown_labels_is_passed_over(whole: Audited) -> None:
+    assert "emotion is not audited" in whole.text
+
+
+def test_it_announces_its_time(whole: Audited) -> None:
+    assert "seeds, about" in whole.text
+
+
+def test_it_says_what_there_is_no_time_for(whole: Audited) -> None:
+    assert "no time for dbac" in whole.text
+
+
+def test_a_path_with_blanks_and_quotes_is_a_path(alone: Audited) -> None:
+    assert alone.code == 0, alone.text
+
+
+def test_without_human_captions_it_says_what_cannot_be_said(alone: Audited) -> None:
+    told = "Without human captions of the same images nothing can be said of amplification"
+    assert told in alone.text
+
+
+def test_labels_of_nothing_known_are_refused(run: Run, scenes: Path, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("id,colour\n1,red\n")
+    code, text = run("audit", captions(scenes), "--attributes", str(tmp_path / "labels.csv"))
+    assert (code, "no column 'bb_gender'" in text) == (2, True), text
+
+
+def test_an_absent_file_is_named(run: Run, scenes: Path) -> None:
+    code, text = run("audit", "nowhere.json", "--attributes", str(scenes / "attributes.csv"))
+    assert (code, "nowhere.json" in text) == (5, True), text
+
+
+def test_a_broken_file_is_refused(run: Run, scenes: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text(json.dumps([{"image_id": 1, "caption": "a man"}])[:-5])
+    code, text = run("audit", "cut.json", "--attributes", str(scenes / "attributes.csv"))
+    assert (code, "cut.json" in text) == (3, True), text
+
+
+def test_without_labels_it_says_how_it_is_used(run: Run) -> None:
+    code, text = run("audit", "captions.json")
+    assert (code, "--attributes" in text) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "dbac", "seeds"), [(1e6, True, 5), (55.0, True, 3), (0.0, False, 3)]
+)
+def test_less_time_means_fewer_seeds_then_fewer_metrics(
+    seconds: float, dbac: bool, seeds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    corpus = cell(["dataset.n_images=8000"]).corpus()
+    plan = plan_for({"gender": corpus}, seconds)
+    assert ("dbac" in plan.metrics, plan.seeds) == (dbac, seeds)
+
+
+# --- report
+
+
+def test_a_report_is_written_beside_the_runs(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    code, text = run("report")
+    assert (code, text.strip()) == (0, "outputs/report.html")
+    assert (tmp_path / "outputs" / "report.html").is_file()
+
+
+def test_a_report_of_nothing_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run("report", "empty")[0] == 3
+
+
+def test_a_wrong_flag_is_refused_with_the_usage(run: Run) -> None:
+    code, text = run("report", "--what")
+    assert (code, "--out OUT" in text) == (2, True), text

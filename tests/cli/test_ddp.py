@@ -1,0 +1,88 @@
+"""Several processes train each attacker, from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bias_pipeline.attackers import neural
+from tests.cli.commands import Run, results
+
+# Without dropout, of which each process draws its own.
+CELL = (
+    "metric=lic",
+    "encoder=lstm",
+    "attacker.hidden_dim=8",
+    "attacker.dropout=0",
+    "head.dropout=0",
+    "dataset.n_images=300",
+    "seeds=1",
+    "metric.positions=1",
+    "stats.resamples=20",
+    "trainer.max_epochs=2",
+    "logger=csv",
+)
+TWO = ("trainer=ddp", "trainer.devices=2")
+ONE = ("trainer=cpu", "trainer.precision=32-true", "probe.processes=1")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _processes() -> Iterator[None]:
+    yield
+    neural._stop_workers()
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())["manifest"]
+    return found
+
+
+def answers(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path.parent / "predictions.parquet")
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_result_of_one(run: Run, tmp_path: Path) -> None:
+    """The same batches, so within what the order of float32 sums moves; each caption once."""
+    found = {}
+    for words in (TWO, ONE):
+        before = set(results(tmp_path))
+        code, text = run(*CELL, *words)
+        assert code == 0, text
+        (path,) = set(results(tmp_path)) - before
+        found[words] = path
+    assert manifest(found[TWO])["training"]["world_size"] == 2
+    assert manifest(found[ONE])["training"]["world_size"] == 1
+    two, one = answers(found[TWO]), answers(found[ONE])
+    numbers = [name for name in two if two[name].dtype.kind == "f"]
+    others = [name for name in two if name not in numbers]
+    pd.testing.assert_frame_equal(two[others], one[others])
+    np.testing.assert_allclose(two[numbers], one[numbers], rtol=0, atol=1e-3)
+
+
+@pytest.mark.slow
+def test_a_sweep_has_a_folder_for_each_job_and_no_other(run: Run, tmp_path: Path) -> None:
+    """Lightning's own way would run the whole sweep again in the second process."""
+    code, text = run(*CELL, *TWO, "captioner=faithful,terse")
+    assert code == 0, text
+    assert [manifest(path)["training"]["world_size"] for path in results(tmp_path)] == [2, 2]
+    assert len(list(tmp_path.glob("outputs/.hydra_jobs/*"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("trainer.devices=auto", "trainer.devices='auto' must be a number of devices"),
+        ("+trainer.num_nodes=2", "spread seeds over jobs instead"),
+        ("probe.processes=2", "exclude each other"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_do(run: Run, word: str, told: str) -> None:
+    code, text = run(*CELL, *TWO, word)
+    assert (code, told in text) == (2, True), text

@@ -1,0 +1,195 @@
+"""Sweeps on a real Slurm of one node, which these tests start and stop: ``make slurm``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import SMALL, part, results, rows, wait_for
+from tests.corpora import REPOSITORY
+from tests.slurm_cluster import CannotStartError, client, cluster
+
+pytestmark = pytest.mark.slurm
+
+SLURM = ("hydra/launcher=submitit_slurm", "hydra.launcher.timeout_min=60", "-m")
+THREE = ("captioner=faithful,terse,amplifier",)
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Mapping[str, str]]:
+    """The variables that lead to a running Slurm; skips with the reason where there is none."""
+    with tempfile.TemporaryDirectory(prefix="slurm") as folder:
+        running = cluster(Path(folder))
+        try:
+            variables = running.__enter__()
+        except CannotStartError as error:
+            pytest.skip(f"no Slurm: {error}")
+        try:
+            yield variables
+        finally:
+            running.__exit__(None, None, None)
+
+
+def command(folder: Path, variables: Mapping[str, str]) -> Command:
+    """Runs the door in a folder, within reach of Slurm."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "bias_pipeline", *words],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **variables},
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+
+    return run
+
+
+@pytest.fixture
+def run(slurm: Mapping[str, str], tmp_path: Path) -> Command:
+    return command(tmp_path, slurm)
+
+
+@pytest.fixture(scope="module")
+def sweep(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three cells that Slurm ran."""
+    folder = tmp_path_factory.mktemp("sweep")
+    done = command(folder, slurm)(*SMALL, *SLURM, *THREE)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def job_of(path: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads(path.read_text())["manifest"]["job"]
+    return found
+
+
+def test_slurm_gives_the_rows_of_a_local_run(sweep: Path, run: Command, tmp_path: Path) -> None:
+    run(*SMALL, *THREE)
+    local, remote = (
+        {path.parent.name: json.dumps(rows(path)) for path in results(folder)}
+        for folder in (tmp_path, sweep)
+    )
+    assert len(local) == 3
+    assert remote == local
+
+
+def test_the_manifests_hold_the_ids_of_jobs_that_slurm_ran(
+    sweep: Path, slurm: Mapping[str, str]
+) -> None:
+    jobs = [job_of(path) for path in results(sweep)]
+    assert {job["launcher"] for job in jobs} == {"submitit_slurm"}
+    assert len({job["id"] for job in jobs}) == 3
+    for job in jobs:
+        assert "JobState=COMPLETED" in client(slurm, "scontrol", "show", "job", job["id"])
+
+
+def test_finished_cells_are_skipped(sweep: Path, slurm: Mapping[str, str]) -> None:
+    done = command(sweep, slurm)(*SMALL, *SLURM, *THREE)
+    assert "not run again, the same cells were there: 3 of 3" in done.stdout
+
+
+def test_a_failed_job_is_listed_and_the_others_run(run: Command, tmp_path: Path) -> None:
+    done = run(*SMALL, *SLURM, "dataset.n_images=20,300")
+    assert done.returncode == 4
+    assert "error: dataset.n_images=20: " in done.stderr
+    assert "1 of 2 jobs failed; the others are kept" in done.stderr
+    assert len(results(tmp_path)) == 1
+
+
+def test_seeds_spread_over_jobs_merge_in_the_table(run: Command, tmp_path: Path) -> None:
+    done = run(*SMALL, *SLURM, "seeds=[0,12],[456,789]")
+    assert done.returncode == 0, done.stderr
+    found = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
+    assert found == [[0, 12], [456, 789]]
+
+
+# --- jobs that are killed, or asked to make room
+
+LONG = ("seeds=300", "captioner=faithful")  # some twenty seconds
+
+
+@pytest.fixture
+def started(slurm: Mapping[str, str], tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts the door in a folder, within reach of Slurm, and does not wait for it."""
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "bias_pipeline", *SMALL, *SLURM, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **slurm},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def answers(folder: Path) -> int:
+    """How many attackers' answers are kept."""
+    return len(list(folder.glob("outputs/.cache/predictions/*/*")))
+
+
+def job_id(slurm: Mapping[str, str]) -> str:
+    """The one job that runs."""
+    return client(slurm, "squeue", "--noheader", "--states=RUNNING", "--format=%i").split()[0]
+
+
+def test_a_killed_job_is_listed_with_its_log_and_the_others_run(
+    started: Callable[..., subprocess.Popen[str]], slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Although this Slurm keeps no accounts, which submitit would wait for without end."""
+    sweep = started("seeds=300,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
+    wait_for(lambda: answers(tmp_path) > 3)
+    killed = job_id(slurm)
+    client(slurm, "scancel", "--signal=KILL", killed)
+    _, told = sweep.communicate(timeout=100)
+    assert sweep.returncode == 4, told
+    assert f"error: seeds=300: the job ended without a word; it was job {killed}" in told
+    assert f"{killed}_0_log.err" in told
+    assert [part(path, "score")["seeds"] for path in results(tmp_path)] == [[0, 12]]
+
+
+def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(
+    started: Callable[..., subprocess.Popen[str]], slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    sweep = started(*LONG)
+    wait_for(lambda: answers(tmp_path) > 3)
+    preempted = job_id(slurm)
+    client(slurm, "scancel", "--signal=USR2", preempted)
+    _, told = sweep.communicate(timeout=100)
+    assert sweep.returncode == 0, told
+    assert "Restarts=1" in client(slurm, "scontrol", "show", "job", preempted)
+    (path,) = results(tmp_path)
+    training = json.loads(path.read_text())["manifest"]["training"]
+    assert training["cached"] > 3
+    assert training["trained"] + training["cached"] == 300 * 6
+    assert job_of(path)["id"] == preempted
+    assert [p.parent.name for p in tmp_path.glob("outputs/.hydra_jobs/*/*/.hydra")] == ["0"]
+
+
+def test_a_cluster_preset_reads_the_environment(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    """Without a sweep: Hydra alone would run the one cell on this machine."""
+    variables = {**slurm, "BIAS_PIPELINE_PARTITION": "main", "BIAS_PIPELINE_MINUTES": "7"}
+    done = command(tmp_path, variables)(*SMALL, "cluster=slurm")
+    assert done.returncode == 0, done.stderr
+    shown = client(slurm, "scontrol", "show", "job", job_of(results(tmp_path)[0])["id"])
+    assert "Partition=main" in shown
+    assert "TimeLimit=00:07:00" in shown
+
+
+def test_what_slurm_refuses_is_told_in_its_words(run: Command) -> None:
+    done = run(*SMALL, *SLURM, "hydra.launcher.partition=absent")
+    assert done.returncode == 2
+    assert "invalid partition specified" in done.stderr
+    assert "Traceback" not in done.stderr
