@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline import launch
+from bias_pipeline import composition
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.metrics.functional.dbac import PRIORS
 from experiments.study import markdown
@@ -65,7 +65,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
         for trial in range(trials):
             world = 0 if design == "one data set" else 1 + trial
             for name, words in CELLS.items():
-                cell = launch.cell([*common, *words, f"dataset.seed={world}"])
+                cell = composition.cell([*common, *words, f"dataset.seed={world}"])
                 metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
                 score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
                 for part in parts_of(name):
