@@ -18,7 +18,7 @@ from bias_pipeline.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import DataError, UsageError
 
-FEWEST = 50
+FEWEST = 100
 CHOICE = "_intersection"
 
 
