@@ -22,10 +22,10 @@ from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
-from bias_pipeline.metrics.worst_group import gap_of, sentence, steady
+from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
-from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.permutation import exchange_test
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate

@@ -19,10 +19,10 @@ from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.functional.counts import known_mean
-from bias_pipeline.metrics.worst_group import gap_of, sentence, steady
+from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, steady
 from bias_pipeline.text.mentions import group_mentions, neutral_rate
 from bias_pipeline.text.tasks import task_mentions
 
@@ -68,7 +68,7 @@ class DBAC(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -434,9 +434,9 @@ class _Direction:
         """Estimates of all numbers, with what drives the headline in a sentence."""
         if not self.supported.any():
             return self._nothing()
-        estimates = self.metric.stats.estimate_weighted(
-            self.corpus.keys[self.images], self.evaluate
-        )
+        level = self.metric.stats.level
+        drawn = self.metric.stats.estimate_weighted(self.corpus.keys[self.images], self.evaluate)
+        estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
         notes = [self._driver(estimates), *self._compare_groups(estimates)]
         parts = {name: self._part(name, estimate) for name, estimate in estimates.items()}
@@ -459,10 +459,7 @@ class _Direction:
         if not self.by_group:
             return []
         level, start = self.metric.stats.level, f"{self.name}:group:"
-        groups = {
-            name: estimates.setdefault(start + name, steady(estimates.pop(start + name), level))
-            for name in self.values[0]
-        }
+        groups = {name: estimates[start + name] for name in self.values[0]}
         gap = gap_of(groups, level)
         if gap is None:
             return []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-
-from bias_pipeline.stats.bootstrap import Draws, Estimate, summary
+from bias_pipeline.stats.bootstrap import Estimate, summary
 
 
 @dataclass(frozen=True)
@@ -43,19 +41,6 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
     assert worst is not None
     corrected = 1 - (1 - level) / math.comb(len(known), 2)
     return Gap(ordered[-1], ordered[0], summary(worst - best, corrected))
-
-
-def steady(estimate: Estimate, level: float) -> Estimate:
-    """The same estimate where some resamplings hold no test image of a small group.
-
-    Such a resampling says nothing; the seed's own number stands in for it.
-    """
-    draws = estimate.draws
-    if draws is None or not np.isnan(draws.resampled).any():
-        return estimate
-    filled = np.where(np.isnan(draws.resampled), draws.per_seed, draws.resampled)
-    found = summary(Draws(draws.per_seed, filled), level)
-    return replace(found, p_value=estimate.p_value)
 
 
 def sentence(of: str, groups: Mapping[str, Estimate], gap: Gap) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline import composition
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.metrics.worst_group import gap_of, sentence, steady
+from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.stats.bootstrap import Draws, Estimate, summary
 
 GENERATOR = np.random.default_rng(0)
@@ -55,18 +55,6 @@ def test_the_note_names_both_ends() -> None:
     text = sentence("lic", GROUPS, found)
     assert text.startswith("lic: worst group b 40.0 [")
     assert text.endswith("], to a")
-
-
-def test_a_resampling_without_a_test_image_leaves_an_interval() -> None:
-    draws = Draws(np.array([0.1, 0.3]), np.array([[0.1, np.nan], [0.2, 0.3], [0.1, 0.4]]))
-    found = steady(summary(draws), 0.95)
-    assert math.isfinite(found.ci_low)
-    assert found.value == pytest.approx(0.2)
-
-
-def test_whole_draws_are_left_alone() -> None:
-    own = estimate(0.1)
-    assert steady(own, 0.95) is own
 
 
 def scored(metric: str, *words: str) -> Score:
