@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline import intersection
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.identity import groups_used
 from bias_pipeline.paths import choices_of, conf_dir
@@ -70,8 +71,7 @@ def cell(words: Sequence[str]) -> Cell:
 def _corpus(dataset: str, attribute: str, captioner: str) -> Corpus:
     reader = _instantiate(json.loads(dataset), "dataset")
     name = json.loads(captioner) or reader.captioners()[0]
-    corpus: Corpus = reader.load(str(name), _instantiate(json.loads(attribute), "attribute"))
-    return corpus
+    return intersection.load(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
 
 
 def options_of(words: Sequence[str]) -> Namespace:
@@ -82,7 +82,7 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     from hydra._internal.utils import get_args_parser
 
-    options = get_args_parser().parse_intermixed_args(list(words))
+    options = get_args_parser().parse_intermixed_args(intersection.spelled_out(words))
     for flag in ("experimental_rerun", "config_path", "config_name"):
         if getattr(options, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
@@ -102,7 +102,7 @@ def check_names(options: Namespace) -> None:
             continue
         for value in values.split(","):
             plain = not value or value.replace("_", "").isalnum()  # else left to Hydra
-            if plain and value not in known and value != "null":
+            if plain and value not in (*known, "null", intersection.CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
 
 
@@ -144,7 +144,7 @@ def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
     found = cell_of(compose_config(first_choices(overrides), options))
-    names: Sequence[str] = found.build("dataset").all_captioners(found.build("attribute"))
+    names = intersection.captioners(found.build("dataset"), found.build("attribute"))
     if not names:
         raise UsageError(
             f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "

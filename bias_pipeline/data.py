@@ -32,7 +32,7 @@ def validate(words: Sequence[str]) -> int:
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
     """
-    from bias_pipeline import composition
+    from bias_pipeline import composition, intersection
     from bias_pipeline.analysis.inventory import print_inventory
 
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
@@ -40,11 +40,11 @@ def validate(words: Sequence[str]) -> int:
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
     if names == ["all"]:
-        names = dataset.all_captioners(attribute)
+        names = intersection.captioners(dataset, attribute)
     corpora, faults = [], []
     for name in names:
         try:
-            corpora.append(dataset.load(name, attribute))
+            corpora.append(intersection.load(dataset, name, attribute))
         except BiasPipelineError as error:
             if len(names) == 1:
                 raise

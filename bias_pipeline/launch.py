@@ -27,6 +27,7 @@ from bias_pipeline.composition import (
     sweeps,
 )
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
+from bias_pipeline.intersection import spelled_out
 from bias_pipeline.job import OUTCOME, job
 from bias_pipeline.paths import conf_dir
 from bias_pipeline.results import Result, ResultStore
@@ -61,6 +62,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
     """
     os.environ[INVOCATION] = new_invocation()
+    words = spelled_out(words)
     options = options_of(words)
     check_names(options)
     overrides = expand(options)

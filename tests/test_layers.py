@@ -16,6 +16,7 @@ LAYERS = [
     {"attribute"},
     {"corpus"},
     {"datasets"},
+    {"intersection"},
     {"text"},
     {"split", "encoders"},
     {"attackers"},

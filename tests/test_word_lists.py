@@ -17,7 +17,7 @@ from bias_pipeline.attribute import Attribute, TaskVocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
-ATTRIBUTES = sorted(path.stem for path in (CONF / "attribute").glob("*.yaml"))
+ATTRIBUTES = sorted(path.stem for path in (CONF / "attribute").glob("[!_]*.yaml"))
 DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", ROOT.parent / "shared" / "data"))
 
 # Words without a plural, or whose singular is left out on purpose.

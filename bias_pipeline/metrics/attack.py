@@ -18,12 +18,14 @@ from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
+from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
-from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.permutation import exchange_test
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate
@@ -116,6 +118,8 @@ class CaptionAttack(Metric):
         parts = self._parts(attack, corpus, {"model": has_model, "human": has_human})
         paired = self._pair(attack, has_model, has_human)
         parts |= self._paired_parts(paired, corpus, has_model & has_human)
+        groups = self._groups(paired, corpus, has_model & has_human)
+        parts |= groups.parts
         return Score(
             parts=parts,
             predictions=attack.trained,
@@ -130,6 +134,7 @@ class CaptionAttack(Metric):
                 *attack.notes,
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
+                *groups.notes,
             ],
         )
 
@@ -163,6 +168,26 @@ class CaptionAttack(Metric):
         }
         sides = {name: self._scored(parts[name]) for name in parts if name.endswith(":paired")}
         return {**parts, **sides, "score": self._compared(parts["score"])}
+
+    def _groups(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> Score:
+        """The score of each group of an intersection, and the largest gap between two."""
+        if pair is None or not isinstance(self.attribute, Intersection):
+            return Score({})
+        grouping = corpus.groupings[self.attribute.name]
+        images = {name: both & (grouping.codes == k) for k, name in enumerate(grouping.names)}
+        sides = pair.tables(self.scoring)[:2]
+        found = {}
+        for name, own in images.items():
+            tables = [table.at(np.flatnonzero(own)) for table in sides]
+            estimate = self.stats.estimate(tables, {name: self.relation.of}, corpus.keys)[name]
+            found[name] = steady(estimate, self.stats.level)
+        parts = {f"group:{n}": self._part(e, corpus, "model", images[n]) for n, e in found.items()}
+        gap = gap_of(found, self.stats.level)
+        if gap is not None:
+            two = images[gap.worst] | images[gap.best]
+            parts["gap"] = self._part(gap.estimate, corpus, "model", two)
+        notes = [] if gap is None else [sentence(self.info.name, found, gap)]
+        return Score({name: self._compared(part) for name, part in parts.items()}, notes=notes)
 
     def _scored(self, part: Part) -> Part:
         """A side: what the scoring function gives."""

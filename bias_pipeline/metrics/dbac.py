@@ -15,11 +15,14 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.metrics.functional.counts import known_mean
+from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, steady
 from bias_pipeline.text.mentions import group_mentions, neutral_rate
 from bias_pipeline.text.tasks import task_mentions
 
@@ -65,7 +68,7 @@ class DBAC(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -246,6 +249,11 @@ class _Direction:
         return self.name == "a_to_t"
 
     @property
+    def by_group(self) -> bool:
+        """Whether groups are scored one by one: those of an intersection, given."""
+        return self.to_task and isinstance(self.metric.attribute, Intersection)
+
+    @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the values of the given and of the other variable."""
         pair = (self.counts.groups, self.tasks)
@@ -417,16 +425,20 @@ class _Direction:
             f":{self.values[0][g]}:{self.values[1][o]}": pairs[..., g, o]
             for g, o in zip(*np.nonzero(self.supported), strict=True)
         }
+        if self.by_group:
+            means = known_mean(np.where(self.supported, pairs, np.nan), 1)
+            found |= {f":group:{name}": means[..., g] for g, name in enumerate(self.values[0])}
         return {self.name + name: values for name, values in found.items()}
 
     def score(self) -> Score:
         """Estimates of all numbers, with what drives the headline in a sentence."""
         if not self.supported.any():
             return self._nothing()
-        estimates = self.metric.stats.estimate_weighted(
-            self.corpus.keys[self.images], self.evaluate
-        )
+        level = self.metric.stats.level
+        drawn = self.metric.stats.estimate_weighted(self.corpus.keys[self.images], self.evaluate)
+        estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
+        notes = [self._driver(estimates), *self._compare_groups(estimates)]
         parts = {name: self._part(name, estimate) for name, estimate in estimates.items()}
         return Score(
             parts=parts,
@@ -435,12 +447,24 @@ class _Direction:
                 f"{self.name}:pairs": int(self.supported.sum()),
                 f"{self.name}:pairs_without_support": int((~self.supported).sum()),
             },
-            notes=[self._driver(estimates)],
+            notes=notes,
             tables={
                 "examples": list(self._examples(estimates)),
                 "resample": list(self._resample(estimates)),
             },
         )
+
+    def _compare_groups(self, estimates: dict[str, Estimate]) -> list[str]:
+        """Add the largest gap between groups of an intersection; say which is worst."""
+        if not self.by_group:
+            return []
+        level, start = self.metric.stats.level, f"{self.name}:group:"
+        groups = {name: estimates[start + name] for name in self.values[0]}
+        gap = gap_of(groups, level)
+        if gap is None:
+            return []
+        estimates[f"{self.name}:gap"] = gap.estimate
+        return [sentence("A→T", groups, gap)]
 
     def _nothing(self) -> Score:
         """A headline that is absent, and why; nothing was trained for it."""
@@ -458,14 +482,22 @@ class _Direction:
     def _part(self, name: str, estimate: Estimate) -> Part:
         side = "human" if name.endswith("human") else "model"
         captions = self.corpus.side(side)
-        usable = np.isin(captions.images, self.images)
+        images = self._images_of(name)
+        usable = np.isin(captions.images, images)
         return Part(
             estimate=estimate,
             unit="quality" if ":quality" in name else "fraction",
-            n_images=len(self.images),
-            coverage=float(len(self.images) / (self.counts.group >= 0).sum()),
+            n_images=len(images),
+            coverage=float(len(images) / (self.counts.group >= 0).sum()),
             neutral_rate=neutral_rate(captions.take(usable), self.metric.attribute),
         )
+
+    def _images_of(self, name: str) -> IntArray:
+        """Corpus rows that a number rests on."""
+        _, marked, group = name.partition(":group:")
+        if not marked:
+            return self.images
+        return self.images[self.counts.group[self.images] == self.counts.groups.index(group)]
 
     def _descriptive(self) -> dict[str, Estimate]:
         """Numbers that need no attacker: mention rates and the quality of knowing prevalences."""

@@ -572,3 +572,12 @@ def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path: Path) -> 
     found = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
     counts, shared = (estimate(found, f"a_to_t:{prior}").value for prior in ("counts", "shared"))
     assert counts > shared + 0.2
+
+
+def test_a_pair_of_few_test_captions_has_an_interval() -> None:
+    """Twelve captions a pair: some resampling holds none of its few test captions."""
+    score = compute(planted(120), min_support=5)
+    pairs = {name: p for name, p in score.parts.items() if name.startswith("a_to_t:light:")}
+    known = [p.estimate for p in pairs.values() if math.isfinite(p.estimate.value)]
+    assert known
+    assert all(math.isfinite(e.ci_low) for e in known)

@@ -11,7 +11,7 @@ from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.hashing import keys_of
 from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy, Scoring
-from bias_pipeline.stats.bootstrap import Bootstrap, half_width
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, half_width, steady, summary
 from bias_pipeline.stats.permutation import exchange_test
 from bias_pipeline.stats.scores import ScoreTable
 
@@ -208,3 +208,15 @@ def test_exchanges_of_no_value_do_not_make_p_small() -> None:
         return a - b if len(a) == 1 else np.full_like(a, np.nan)
 
     assert exchange_by(known_once) == 1
+
+
+def test_a_resampling_without_a_test_image_leaves_an_interval() -> None:
+    draws = Draws(np.array([0.1, 0.3]), np.array([[0.1, np.nan], [0.2, 0.3], [0.1, 0.4]]))
+    found = steady(summary(draws), 0.95)
+    assert math.isfinite(found.ci_low)
+    assert found.value == pytest.approx(0.2)
+
+
+def test_whole_draws_are_left_alone() -> None:
+    own = summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, 0.2], [0.2, 0.3]])))
+    assert steady(own, 0.95) is own

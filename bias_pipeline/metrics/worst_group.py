@@ -1,0 +1,61 @@
+"""Scores of single groups: which is worst, and how far the groups lie apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bias_pipeline.stats.bootstrap import Estimate, summary
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest difference between two groups' scores.
+
+    Attributes:
+        worst: the group with the highest score; lower is fairer.
+        best: the group with the lowest.
+        estimate: worst minus best. The two were chosen after looking at all, so the interval is as
+            wide as if every pair of groups had been compared (Bonferroni).
+    """
+
+    worst: str
+    best: str
+    estimate: Estimate
+
+
+def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
+    """The largest gap between groups; None if fewer than two have a score.
+
+    Args:
+        groups: name to its score, all from the same seeds and settings of the bootstrap.
+        level: coverage of the interval, in (0, 1).
+    """
+    known = {name: e for name, e in groups.items() if math.isfinite(e.value)}
+    if len(known) < 2:
+        return None
+    ordered = sorted(known, key=lambda name: known[name].value)
+    best, worst = known[ordered[0]].draws, known[ordered[-1]].draws
+    assert best is not None
+    assert worst is not None
+    corrected = 1 - (1 - level) / math.comb(len(known), 2)
+    return Gap(ordered[-1], ordered[0], summary(worst - best, corrected))
+
+
+def sentence(of: str, groups: Mapping[str, Estimate], gap: Gap) -> str:
+    """Worst group and largest gap, in per cent.
+
+    Args:
+        of: what was scored, such as ``lic`` or ``A→T``.
+        groups: see :func:`gap_of`.
+        gap: from there.
+    """
+    return (
+        f"{of}: worst group {gap.worst} {_told(groups[gap.worst])}; largest gap "
+        f"{_told(gap.estimate)}, to {gap.best}"
+    )
+
+
+def _told(e: Estimate) -> str:
+    return f"{100 * e.value:.1f} [{100 * e.ci_low:.1f}, {100 * e.ci_high:.1f}]"

@@ -1,0 +1,127 @@
+"""With nothing to amplify, how often do 95 % intervals cover 0 and p values fall below 0.05?
+
+Usage: python -m experiments.null_coverage.reproduce [TRIALS]
+
+With TRIALS everything is computed and rows.csv is written; without it, the tables are made anew
+from the rows.csv that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from bias_pipeline import composition
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.metrics.functional.dbac import PRIORS
+from experiments.study import markdown
+
+HERE = Path(__file__).resolve().parent
+ATTRIBUTE = "gender"
+SEEDS = (0, 12, 456)
+# The captioner draws its captions as people do. Fewer images, seeds, resamples and (for DBAC) human
+# captions than a real run has, so that a trial takes seconds.
+COMMON = ("captioner=faithful", "dataset.n_images=1000", "stats.resamples=200")
+DBAC = ("metric=dbac", "metric.min_support=20", "metric.positions=2")
+CELLS: dict[str, tuple[str, ...]] = {
+    "lic": ("metric=lic",),
+    "leakage": ("metric=leakage",),
+    "dbac": DBAC,
+    "dbac, accuracy": (*DBAC, "scoring=accuracy"),
+}
+DESIGNS = {
+    "one data set": "the same images and captions in every trial, their groups shuffled",
+    "new data": "in every trial other images and captions too, their groups shuffled",
+}
+
+
+def shuffled(corpus: Corpus, trial: int) -> Corpus:
+    """The same images with their groups dealt out again, each group as large as before."""
+    own = corpus.groupings[ATTRIBUTE]
+    codes = own.codes.copy()
+    labelled = codes >= 0
+    codes[labelled] = np.random.default_rng(trial).permutation(codes[labelled])
+    return replace(corpus, groupings={ATTRIBUTE: replace(own, codes=codes)})
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """The numbers of a metric that are looked at."""
+    if not name.startswith("dbac"):
+        return ("score",)
+    return tuple(f"{way}:{prior}" for way in ("a_to_t", "t_to_a") for prior in PRIORS)
+
+
+def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
+    """One line a design, trial, metric and part; metrics share attackers through ``scratch``."""
+    common = [*COMMON, f"paths.outputs={scratch}"]
+    for design in DESIGNS:
+        for trial in range(trials):
+            world = 0 if design == "one data set" else 1 + trial
+            for name, words in CELLS.items():
+                cell = composition.cell([*common, *words, f"dataset.seed={world}"])
+                metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
+                score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+                for part in parts_of(name):
+                    found = score.parts[part].estimate
+                    line = {"design": design, "trial": trial, "metric": name, "part": part}
+                    line |= {k: getattr(found, k) for k in ("value", "ci_low", "ci_high")}
+                    yield {**line, "p_value": found.p_value}
+            print(f"{design}: {trial + 1} of {trials}", flush=True)
+
+
+def coverage_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """How often intervals cover 0, and how wide they are beside the scores' true scatter."""
+    lines = {}
+    for (name, part), own in rows.groupby(["metric", "part"], sort=False):
+        covered = int(((own["ci_low"] <= 0) & (own["ci_high"] >= 0)).sum())
+        known = own["p_value"].dropna()
+        lines[f"{name} {part}"] = {
+            "intervals that cover 0": f"{covered} of {len(own)}",
+            "95 % of that share": _share(covered, len(own)),
+            "p < .05": f"{int((known < 0.05).sum())} of {len(known)}" if len(known) else "no p",
+            "mean score": 100 * own["value"].mean(),
+            "sd of scores": 100 * own["value"].std(),
+            "mean half width / (1.96 sd)": (own["ci_high"] - own["ci_low"]).mean()
+            / (2 * 1.96 * own["value"].std()),
+            "verdict": _verdict(covered, len(own)),
+        }
+    return pd.DataFrame(lines).T.rename_axis("metric and part (mean and sd in per cent)")
+
+
+def _share(hits: int, n: int) -> str:
+    found = stats.binomtest(hits, n).proportion_ci(method="exact")
+    return f"{100 * found.low:.0f} to {100 * found.high:.0f} %"
+
+
+def _verdict(hits: int, n: int) -> str:
+    """Too few if 95 % coverage would give so few in less than 1 % of studies."""
+    too_few = stats.binomtest(hits, n, 0.95, alternative="less").pvalue < 0.01
+    return "covers too seldom" if too_few else "holds"
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the tables made of the rows."""
+    text = "# Results\n\nMade by `reproduce.py`; do not edit.\n\n"
+    for design, meaning in DESIGNS.items():
+        own = rows[rows["design"] == design]
+        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(coverage_table(own))}\n"
+    (HERE / "RESULTS.md").write_text(text.rstrip("\n") + "\n")
+
+
+def main(trials: str | None = None) -> None:
+    if trials is not None:
+        with TemporaryDirectory() as scratch:
+            rows = pd.DataFrame(run(int(trials), scratch))
+        rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+    write(pd.read_csv(HERE / "rows.csv"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

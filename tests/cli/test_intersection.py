@@ -1,0 +1,59 @@
+"""``attribute=[gender,race]`` through the door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Run, part, results
+
+CROSSED = (
+    "attribute=[gender,race]",
+    "dataset.n_images=1200",
+    "seeds=2",
+    "stats.resamples=50",
+    "logger=csv",
+)
+
+
+def test_an_intersection_is_run_and_its_groups_are_rows(run: Run, tmp_path: Path) -> None:
+    code, text = run(*CROSSED, "captioner=faithful", "metric.positions=1")
+    (path,) = results(tmp_path)
+    assert (code, "worst group" in text) == (0, True)
+    assert part(path, "group:female-dark")["n_images"] >= 100
+    assert part(path, "gap")["attribute"] == "gender_race"
+
+
+def test_a_group_that_is_too_small_is_refused(run: Run) -> None:
+    code, text = run(*CROSSED, "dataset.n_images=300")
+    assert code == 3
+    assert "too few images of" in text
+    assert "attribute.min_images" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["attribute=[gender]"], "name two attributes"),
+        (["attribute=[gender,gender]"], "name two attributes"),
+        (["attribute=[gender,rce]"], "did you mean 'race'"),
+        (["attribute=[gender,race]", "masking=lic"], "may not fit together"),
+    ],
+)
+def test_what_is_no_intersection_is_refused(run: Run, words: list[str], told: str) -> None:
+    code, text = run(*words)
+    assert code == 2
+    assert told in text
+
+
+def test_what_the_files_hold_is_told_of_intersections(run: Run) -> None:
+    code, text = run("data", "validate", "attribute=[gender,race]", "dataset.n_images=1200")
+    assert code == 0
+    assert "gender_race female-dark" in text
+
+
+def test_all_captioners_of_an_intersection(run: Run) -> None:
+    code, text = run(*CROSSED, "captioner=all", "--cfg", "job")
+    assert code == 0
+    assert "bias_pipeline.intersection.Intersection" in text
