@@ -42,13 +42,13 @@ DESIGNS = {
 }
 
 
-def shuffled(corpus: Corpus, trial: int) -> Corpus:
+def shuffled(corpus: Corpus, trial: int, attribute: str = ATTRIBUTE) -> Corpus:
     """The same images with their groups dealt out again, each group as large as before."""
-    own = corpus.groupings[ATTRIBUTE]
+    own = corpus.groupings[attribute]
     codes = own.codes.copy()
     labelled = codes >= 0
     codes[labelled] = np.random.default_rng(trial).permutation(codes[labelled])
-    return replace(corpus, groupings={ATTRIBUTE: replace(own, codes=codes)})
+    return replace(corpus, groupings={attribute: replace(own, codes=codes)})
 
 
 def parts_of(name: str) -> tuple[str, ...]:

@@ -1,0 +1,87 @@
+"""The same null for what stands beside the headlines: pairs of DBAC, groups of an intersection.
+
+Usage: python -m experiments.null_coverage.further pairs|groups TRIALS
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from bias_pipeline import composition
+from bias_pipeline.metrics.base import Score
+from experiments.null_coverage.reproduce import COMMON, DBAC, HERE, SEEDS, coverage_table, shuffled
+from experiments.study import markdown
+
+CROSSED = ("attribute=[gender,race]", "dataset.n_images=2000", "attribute.min_images=50")
+PAIRS = {
+    "dbac": (*COMMON, *DBAC, "metric.prior=shared"),
+    "dbac, accuracy": (*COMMON, *DBAC, "metric.prior=shared", "scoring=accuracy"),
+    "dbac, accuracy, per caption": (
+        *COMMON, *DBAC, "metric.prior=shared", "scoring=accuracy", "metric.aggregate=per_caption",
+    ),
+}  # fmt: skip
+GROUPS = {"lic": (*COMMON, *CROSSED, "metric=lic")}
+STUDIES = {"pairs": PAIRS, "groups": GROUPS}
+TITLES = {
+    "pairs": "DBAC A→T: the headline (`shared`), and all pairs of a group",
+    "groups": "LIC: the groups of gender and race, and the largest gap between two",
+}
+
+
+def run(
+    cells: Mapping[str, Sequence[str]], trials: int, scratch: str
+) -> Iterator[dict[str, object]]:
+    """One line a trial and part; new images, captions and shuffled groups in every trial."""
+    for trial in range(trials):
+        for name, words in cells.items():
+            where = (f"dataset.seed={1 + trial}", f"paths.outputs={scratch}")
+            cell = composition.cell([*words, *where])
+            metric = cell.build("metric")
+            corpus = shuffled(cell.corpus(), trial, metric.attribute.name)
+            score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+            for label, part in named(score):
+                if label.startswith("pairs") and name.endswith("per caption"):
+                    continue  # the same as above
+                found = score.parts[part].estimate
+                line = {"trial": trial, "metric": name, "part": label}
+                line |= {k: getattr(found, k) for k in ("value", "ci_low", "ci_high")}
+                yield {**line, "p_value": found.p_value}
+        print(f"{trial + 1} of {trials}", flush=True)
+
+
+def named(score: Score) -> Iterator[tuple[str, str]]:
+    """The parts looked at, each with the name under which it is counted."""
+    for part in score.parts:
+        way, _, rest = part.partition(":")
+        group, _, task = rest.partition(":")
+        if part in ("a_to_t", "score", "gap") or part.startswith("group:"):
+            yield part, part
+        elif way == "a_to_t" and group in ("male", "female") and task:
+            yield f"pairs of {group}", part
+
+
+def write() -> None:
+    """The tables made of the rows that are there."""
+    text = "# Results beside the headlines\n\nMade by `further.py`; do not edit.\n\n"
+    for name, title in TITLES.items():
+        path = HERE / f"{name}.csv"
+        if path.is_file():
+            rows = pd.read_csv(path).dropna(subset=["value", "ci_low"])
+            text += f"## {title}\n\n{markdown(coverage_table(rows))}\n"
+    Path(HERE / "FURTHER.md").write_text(text.rstrip("\n") + "\n")
+
+
+def main(study: str, trials: str) -> None:
+    with TemporaryDirectory() as scratch:
+        rows = pd.DataFrame(run(STUDIES[study], int(trials), scratch))
+    rows.to_csv(HERE / f"{study}.csv", index=False, float_format="%.5g")
+    write()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
