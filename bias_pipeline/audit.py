@@ -23,8 +23,9 @@ from bias_pipeline.split import SMALLEST_GROUP
 
 # Attributes that are another one read differently.
 _VARIANTS = frozenset({"race_unsure"})
-# Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell;
-# measured on one core of a 2024 server with docs/audit.md's command, and rounded up.
+# Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell. lic
+# and dbac are from one cell each of COCO's human captions and one captioner's (about 60,000
+# captions, three seeds: 5.6 and 34 s); leakage reuses lic's answers; the others are estimates.
 _PER_SEED = {"lic": 3e-5, "leakage": 0.0, "dbac": 2e-4, "dpa": 2e-5}
 _PER_CAPTION, _PER_CELL = 1e-5, 1.0
 _SEEDS = (5, 3)

@@ -45,8 +45,9 @@ def run(words: Sequence[str]) -> int:
     found = contests(results, draws)
     if not found:
         raise DataError(
-            "no two of these results differ in the captioner alone; compare cells of one metric, "
-            "attribute and configuration"
+            "no two of these results have a score and differ in the captioner alone; compare cells "
+            "of one metric, attribute and configuration, and where the score needs human captions "
+            "(dataset.captions=...) give them"
         )
     print_contests(found)
     lost = any(duel.winner == "other" for contest in found for duel in contest.duels)

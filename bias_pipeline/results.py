@@ -148,20 +148,13 @@ class ResultStore:
             raise ResourceError(f"{path} is absent; run the cell first")
         return read_predictions(path, ids)
 
-    def has_draws(self, run_id: str) -> bool:
-        """Whether a finished run can be compared: its headlines were resampled."""
-        return (self.root / run_id / DRAWS).is_file()
-
     def draws(self, run_id: str) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
 
-        Raises:
-            ResourceError: if the run has none.
+        A run without a headline, such as LIC without human captions, has none.
         """
         path = self.root / run_id / DRAWS
-        if not path.is_file():
-            raise ResourceError(f"{path} is absent; delete the folder and run the cell again")
-        return read_draws(path)
+        return read_draws(path) if path.is_file() else {}
 
     def save(self, result: Result) -> None:
         """Write a result; one that is there already stays.

@@ -85,7 +85,7 @@ def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws
     results = [found for path in paths if (found := store.load(path.parent.name))]
     if not results:
         raise DataError(f"{folder} holds no finished run; run one first")
-    return results, {r.run_id: store.draws(r.run_id) for r in results if store.has_draws(r.run_id)}
+    return results, {r.run_id: store.draws(r.run_id) for r in results}
 
 
 def write_page(folder: Path, out: Path) -> None:
@@ -215,12 +215,12 @@ class _Matrix:
 def _several(results: Sequence[Result]) -> list[str]:
     """Settings in which cells of one metric and captioner differ."""
     found = []
-    for key in ("encoder", "head", "masking", "alignment", "scoring", "seeds"):
+    for key in ("encoder", "head", "masking", "alignment", "scoring"):
         seen: dict[tuple[str, str], set[object]] = {}
         for result in results:
             row = result.rows[0]
             seen.setdefault((row.metric, row.captioner), set()).add(getattr(row, key))
-        if key != "seeds" and any(len(values) > 1 for values in seen.values()):
+        if any(len(values) > 1 for values in seen.values()):
             found.append(key)
     return found
 

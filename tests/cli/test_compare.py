@@ -57,3 +57,8 @@ def test_cells_of_different_metrics_are_not_compared(run: Run, tmp_path: Path) -
     run(*SMALL, "captioner=faithful", "metric=lic,leakage")
     folders = [str(path.parent) for path in results(tmp_path)]
     assert run("compare", *folders)[0] == 3
+
+
+def test_without_a_score_it_says_what_is_needed(run: Run) -> None:
+    code, text = run("compare", "faithful", "amplifier", "metric.sides=[model]", *SMALL)
+    assert (code, "dataset.captions" in text) == (3, True), text
