@@ -229,15 +229,18 @@ def composition_message(error: Exception) -> str:
     return f"{first} {did_you_mean(key, [*known, 'captioner', 'seeds', 'paths'])}"
 
 
-def cell_of(config: DictConfig) -> Cell:
-    """The task's part of a configuration, resolved and checked."""
-    from omegaconf import open_dict
+def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cell:
+    """The task's part of a configuration, resolved and checked.
+
+    Args:
+        config: with Hydra's own part, which says what was chosen, unless ``choices`` does.
+        choices: configuration group to the chosen file.
+    """
+    choices = config.hydra.runtime.choices if choices is None else choices
+    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    choices = {str(k): str(v) for k, v in config.hydra.runtime.choices.items()}
-    task = config.copy()
-    with open_dict(task):
-        del task["hydra"]
+    task = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     try:
         tree = _plain(task, resolve=True)
     except OmegaConfBaseException as error:
@@ -247,7 +250,8 @@ def cell_of(config: DictConfig) -> Cell:
             raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
     check_targets(tree)
     check_arguments(tree)
-    return Cell(tree, frozenset(groups_used(_plain(task, resolve=False), "metric")), choices)
+    used = groups_used(_plain(task, resolve=False), "metric")
+    return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()})
 
 
 def _misfit(message: str) -> str:

@@ -69,14 +69,9 @@ def _close_log() -> None:
 
 def _run_cell(config: DictConfig) -> dict[str, object]:
     from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf, open_dict
 
-    hydra_config = OmegaConf.structured(HydraConfig.get())
-
-    whole = config.copy()
-    with open_dict(whole):
-        whole.hydra = OmegaConf.create({"runtime": {"choices": dict(hydra_config.runtime.choices)}})
-    here = cell_of(whole)
+    hydra_config = HydraConfig.get()
+    here = cell_of(config, hydra_config.runtime.choices)
     corpus = here.corpus()
     info = resolve(here.tree["metric"]["_target_"]).info
     seeds = _seeds(here.tree["seeds"])
@@ -101,7 +96,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
 
 
 def _compute(
-    here: Cell, corpus: Corpus, metric: Any, seeds: Sequence[int], identity: str, hydra: DictConfig
+    here: Cell, corpus: Corpus, metric: Any, seeds: Sequence[int], identity: str, hydra: Any
 ) -> Result:
     from bias_pipeline.run import Origin, run_cell
 
@@ -119,12 +114,12 @@ def _overrides(hydra: Any) -> list[str]:
     """The overrides as they were given: a reference in them is the task's, not Hydra's."""
     from omegaconf import OmegaConf
 
-    given = OmegaConf.to_container(OmegaConf.structured(hydra).overrides.task, resolve=False)
+    given = OmegaConf.to_container(hydra.overrides.task, resolve=False)
     assert isinstance(given, list)
     return [str(override) for override in given]
 
 
-def _job_id(hydra: DictConfig) -> str | None:
+def _job_id(hydra: Any) -> str | None:
     from omegaconf import OmegaConf
 
     found = OmegaConf.select(hydra, "job.id", throw_on_missing=False)

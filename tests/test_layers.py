@@ -30,7 +30,7 @@ LAYERS = [
     {"report"},
     {"targets", "cluster"},
     {"composition"},
-    {"job"},
+    {"job", "loader"},
     {"launch"},
     {"contest", "data", "audit"},
     {"door"},
