@@ -28,7 +28,7 @@ class CocoDataset(Dataset):
 
     The images are those of the label file. Human captions may cover a part of them: the score then
     rests on that part and says so. The captioner's file must fit, unless ``strict`` is off: a
-    caption for every labelled image, and no image that no other file knows.
+    caption for every labelled image of a group, and no image that no other file knows.
 
     Files that are not named are looked for in ``root`` under their usual names, but only if
     ``attributes`` is not named either: your own labels are never mixed with what lies there.
@@ -42,6 +42,10 @@ class CocoDataset(Dataset):
         captioners: the folder where a captioner given by name has its file; if left out,
             ``captioners`` in ``root`` or beside it.
         strict: whether a captioner's file that does not fit the labels is refused.
+        multi_caption: whether a captioner's file may hold different captions of an image, such as
+            several samples; one of each image is scored.
+        caption_index: which of them, in the file's order, from 0; an image that has fewer counts
+            as one without a caption.
         split_file: the part that each image belongs to; if left out, column ``split`` of the
             label file.
         split: the parts that are scored, one name or several; all images if left out.
@@ -63,6 +67,8 @@ class CocoDataset(Dataset):
         instances: str | None = None,
         captioners: str | None = None,
         strict: bool = True,
+        multi_caption: bool = False,
+        caption_index: int = 0,
         split_file: str | None = None,
         split: str | Sequence[str] | None = None,
         annotator: str = MAJORITY,
@@ -78,6 +84,12 @@ class CocoDataset(Dataset):
         }
         self.folder = Path(captioners) if captioners else self._captioners_folder()
         self.strict = strict
+        if caption_index < 0 or (caption_index and not multi_caption):
+            raise UsageError(
+                f"dataset.caption_index={caption_index} must be at least 0, and 0 without "
+                "dataset.multi_caption=true"
+            )
+        self.caption_index = caption_index if multi_caption else None
         self.split_file = Path(split_file) if split_file else None
         self.split = [split] if isinstance(split, str) else list(split or ())
         self.annotator = annotator
@@ -137,7 +149,7 @@ class CocoDataset(Dataset):
         """See :meth:`Dataset.load`."""
         path = self._captions_file(captioner)
         labels = self._labels(attribute)
-        model, repeated = self._model(path)
+        model, repeated, unused = self._model(path)
         human, repeated_human = self._human()
         objects = self._objects()
         images = self._images(labels)
@@ -147,6 +159,7 @@ class CocoDataset(Dataset):
             *strata_note((labels.raw[image] for image in images), labels.map),
             *_collapsed(repeated, "captions of the captioner"),
             *_collapsed(repeated_human, "human captions"),
+            *self._chosen(unused),
             *fit.check_captions(model, known=(labels.raw, human, objects or {})),
             *(fit.check_objects(objects) if objects is not None else ()),
         ]
@@ -170,8 +183,16 @@ class CocoDataset(Dataset):
         check_file(path, "dataset.attributes")
         return read_labels(path, self.name, attribute, self.labels, self.annotator)
 
-    def _model(self, path: Path) -> tuple[Mapping[str, str], int]:
-        return model_captions(path)
+    def _model(self, path: Path) -> tuple[Mapping[str, str], int, int]:
+        return model_captions(path, self.caption_index)
+
+    def _chosen(self, unused: int) -> tuple[str, ...]:
+        if not unused:
+            return ()
+        return (
+            f"several captions an image: number {self.caption_index} of each is scored, {unused} "
+            "others are not (dataset.caption_index)",
+        )
 
     def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
         path = self.files["captions"]
@@ -212,12 +233,15 @@ class _Fit:
     ) -> Iterator[str]:
         """Refuse, or note, images without a caption and captions of unknown images."""
         lacking = [image for image in self.images if image not in model]
-        if lacking:
+        scored = self._grouped(lacking)
+        if scored:
             yield self._fault(
                 f"{len(lacking)} of {len(self.images)} labelled images have no caption "
-                f"({self._grouped(lacking)} of them in a group of {self.attribute})",
-                lacking,
+                f"({len(scored)} of them in a group of {self.attribute})",
+                scored,
             )
+        elif lacking:
+            yield f"{len(lacking)} images of no group have no caption"
         foreign = [image for image in model if not any(image in ids for ids in known)]
         if foreign:
             yield self._fault(
@@ -239,9 +263,9 @@ class _Fit:
                 lacking,
             )
 
-    def _grouped(self, images: Iterable[str]) -> int:
+    def _grouped(self, images: Iterable[str]) -> list[str]:
         group_of = self.labels.map.group_of
-        return sum(group_of(self.labels.raw[image]) is not None for image in images)
+        return [image for image in images if group_of(self.labels.raw[image]) is not None]
 
     def _fault(self, fault: str, images: Sequence[str]) -> str:
         """The note on images that do not fit; in strict mode the refusal."""

@@ -23,36 +23,54 @@ INSTANCES = (
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
 
-def model_captions(path: Path) -> tuple[dict[str, str], int]:
+def model_captions(path: Path, index: int | None = None) -> tuple[dict[str, str], int, int]:
     """What one captioner wrote.
 
+    Args:
+        path: the file.
+        index: which of several different captions of an image is taken, in the file's order from
+            0; None if there must be one.
+
     Returns:
-        Canonical id to caption, in the file's order, and how many equal repetitions were
-        collapsed.
+        Canonical id to caption, in the file's order; how many equal repetitions were collapsed;
+        and how many captions were not taken.
 
     Raises:
-        DataError: if the file is broken or has two different captions of an image.
+        DataError: if the file is broken, or has two different captions of an image and ``index``
+            is None.
     """
     rows = open_rows(path, what=RESULTS, key="annotations")
     rows.require("image_id", "caption")
     found: dict[str, str] = {}
+    more: dict[str, list[str]] = {}  # second and later captions, which most files do not have
     repeated = 0
     for number, row in rows.items:
         identifier = rows.id(number, row, "image_id")
         caption = rows.text(number, row, "caption")
         if identifier not in found:
             found[identifier] = caption
-        elif found[identifier] == caption:
+        elif caption == found[identifier] or caption in more.get(identifier, ()):
             repeated += 1
-        else:
+        elif index is None:
             rows.refuse(
                 number,
                 f"image id {identifier} stands twice with different captions "
-                f"({found[identifier][:80]!r} and {caption[:80]!r}); keep one of the two",
+                f"({found[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, or "
+                "choose one with dataset.multi_caption=true",
             )
+        else:
+            more.setdefault(identifier, []).append(caption)
     if not found:
         raise DataError(f"{path}: holds no captions; expected {RESULTS}")
-    return found, repeated
+    chosen = _numbered(found, more, index or 0)
+    return chosen, repeated, len(found) + sum(map(len, more.values())) - len(chosen)
+
+
+def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) -> dict[str, str]:
+    """The caption of that number of every image that has so many."""
+    if index == 0:
+        return first
+    return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
 
 
 def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:

@@ -34,6 +34,8 @@ class Flickr30kDataset(CocoDataset):
         attributes: the label file; ``attributes.csv`` in ``root`` if left out.
         captioners: the folder of captioners' files; ``captioners`` in ``root`` if left out.
         strict: see :class:`CocoDataset`.
+        multi_caption: see :class:`CocoDataset`.
+        caption_index: see :class:`CocoDataset`.
         split: see :class:`CocoDataset`.
         annotator: see :class:`CocoDataset`.
         labels: see :class:`CocoDataset`.
@@ -48,6 +50,8 @@ class Flickr30kDataset(CocoDataset):
         attributes: str | None = None,
         captioners: str | None = None,
         strict: bool = True,
+        multi_caption: bool = False,
+        caption_index: int = 0,
         split: str | Sequence[str] | None = None,
         annotator: str = MAJORITY,
         labels: Mapping[str, LabelMap] | None = None,
@@ -58,6 +62,8 @@ class Flickr30kDataset(CocoDataset):
             attributes=attributes or str(Path(root) / "attributes.csv"),
             captioners=captioners,
             strict=strict,
+            multi_caption=multi_caption,
+            caption_index=caption_index,
             split=split,
             annotator=annotator,
             labels=labels,
@@ -73,9 +79,9 @@ class Flickr30kDataset(CocoDataset):
             parts = {image: part for image, (_, part) in read_karpathy(karpathy).items()}
         return replace(found, raw=raw, parts=parts)
 
-    def _model(self, path: Path) -> tuple[Mapping[str, str], int]:
-        found, repeated = super()._model(path)
-        return _without_ending(found, path), repeated
+    def _model(self, path: Path) -> tuple[Mapping[str, str], int, int]:
+        found, repeated, unused = super()._model(path)
+        return _without_ending(found, path), repeated, unused
 
     def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
         karpathy, tokens = self.root / KARPATHY, self.root / TOKENS
