@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline import intersection
+from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.identity import groups_used
 from bias_pipeline.paths import choices_of, conf_dir
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 ALL_METRICS = "metric=all"
+ALL_ANNOTATORS = "dataset.annotator=all"
 
 
 @dataclass(frozen=True)
@@ -112,11 +114,37 @@ def expand(options: Namespace) -> list[str]:
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
             overrides[number] = "metric=" + ",".join(choices_of(conf_dir() / "metric"))
+    if ALL_ANNOTATORS in overrides:
+        rest = [override for override in overrides if override != ALL_ANNOTATORS]
+        swept = ",".join(_quoted(name) for name in _all_annotators(rest, options))
+        overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
     if "captioner=all" in overrides:
         rest = [override for override in overrides if override != "captioner=all"]
         swept = ",".join(_all_captioners(rest, options))
         overrides[overrides.index("captioner=all")] = f"captioner={swept}"
     return overrides
+
+
+def _quoted(name: str) -> str:
+    """A name as Hydra's grammar takes it."""
+    return name if name.isidentifier() else "'" + name.replace("'", "\\'") + "'"
+
+
+def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The majority and everyone who labelled.
+
+    Raises:
+        UsageError: if the data set knows no annotators.
+    """
+    rest = [override for override in overrides if override != "captioner=all"]
+    found = cell_of(compose_config(first_choices(rest), options))
+    dataset, attribute = found.build("dataset"), found.build("attribute")
+    names: Sequence[str] = dataset.annotators(attribute)
+    if not names:
+        raise UsageError(
+            f"{ALL_ANNOTATORS}: dataset {found.choices['dataset']!r} does not say who labelled what"
+        )
+    return [MAJORITY, *names]
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:

@@ -135,6 +135,7 @@ def _conclude(
         seconds: it took.
         lenient: whether cells that the data do not permit are passed over, unless all are.
     """
+    from bias_pipeline.report.annotators import bounds
     from bias_pipeline.report.tables import print_results, write_table
 
     outcomes = _outcomes(folder, multirun)
@@ -148,7 +149,10 @@ def _conclude(
     ]
     results = [result for result, _ in finished]
     if results:
-        print_results(results, [swept for _, swept in finished])
+        swept = [own for _, own in finished]
+        print_results(results, swept)
+        for found in bounds(results, swept):
+            print(found.sentence())
         write_table(outputs, results)
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:

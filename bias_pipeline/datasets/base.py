@@ -25,6 +25,11 @@ class Dataset(ABC):
         del attribute
         return self.captioners()
 
+    def annotators(self, attribute: Attribute) -> Sequence[str]:
+        """Who labelled the attribute; none if the data set does not say."""
+        del attribute
+        return ()
+
     @abstractmethod
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """Read one captioner's captions with the attribute's labels.

@@ -183,6 +183,10 @@ class CocoDataset(Dataset):
         check_file(path, "dataset.attributes")
         return read_labels(path, self.name, attribute, self.labels, self.annotator)
 
+    def annotators(self, attribute: Attribute) -> Sequence[str]:
+        """See :meth:`Dataset.annotators`."""
+        return self._labels(attribute).annotators
+
     def _model(self, path: Path) -> tuple[Mapping[str, str], int, int]:
         return model_captions(path, self.caption_index)
 

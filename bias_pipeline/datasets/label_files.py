@@ -33,6 +33,7 @@ class Labels:
         groups: the groups the labels can name, in the attribute's order.
         parts: canonical image id to the file's own column ``split``; empty if there is none.
         notes: what a reader of the result must know.
+        annotators: who labelled; empty if the file does not say.
     """
 
     raw: Mapping[str, str]
@@ -40,6 +41,7 @@ class Labels:
     groups: tuple[str, ...]
     parts: Mapping[str, str]
     notes: tuple[str, ...]
+    annotators: tuple[str, ...] = ()
 
 
 def label_map(
@@ -180,7 +182,7 @@ def _counted(
     raw = {image: chosen.get(image, "") for image in images}
     if len(names) > 1:
         notes = (*notes, _disagreement(votes, chosen, len(names), annotator))
-    return Labels(raw, whole, groups, {}, notes)
+    return Labels(raw, whole, groups, {}, notes, tuple(filter(None, names)))
 
 
 def _disagreement(

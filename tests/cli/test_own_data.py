@@ -80,9 +80,10 @@ def test_a_run_an_annotator_shows_what_their_disagreement_moves(
     (tmp_path / "judged.csv").write_text("\n".join(lines))
     own = [word for word in words if not word.startswith("dataset.attributes")]
     own.append(f"dataset.attributes={tmp_path}/judged.csv")
-    code, printed = run(*own, "dataset.annotator=majority,a,b")
+    code, printed = run(*own, "dataset.annotator=all")
     assert code == 0, printed
     assert "2 annotators: Fleiss' kappa 0.80, 6 of 60 images judged differently" in printed
+    assert "mine: lic lies between " in printed
     assert len({row["value"] for row in table(tmp_path) if row["part"] == "model"}) == 3
 
 

@@ -1,0 +1,71 @@
+"""How far a score rests on whose labels are used: its bounds over annotators."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.tables import headline_name, number, percent
+from bias_pipeline.results import Result, Row
+
+KEY = "dataset.annotator"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """One headline of one captioner under the labels of several people.
+
+    Attributes:
+        rows: annotator, or ``majority``, to the headline under their labels.
+    """
+
+    rows: Mapping[str, Row]
+
+    @property
+    def lowest(self) -> str:
+        """Whose labels give the lowest value."""
+        return min(self.rows, key=lambda who: self.rows[who].value)
+
+    @property
+    def highest(self) -> str:
+        """Whose labels give the highest value."""
+        return max(self.rows, key=lambda who: self.rows[who].value)
+
+    @property
+    def sampled(self) -> tuple[float, float]:
+        """From the lowest lower to the highest upper end of an interval."""
+        return (
+            min(row.ci_low for row in self.rows.values()),
+            max(row.ci_high for row in self.rows.values()),
+        )
+
+    def sentence(self) -> str:
+        """The bounds in words, in per cent where the unit is a fraction."""
+        first = next(iter(self.rows.values()))
+        written = percent if first.unit == "fraction" else number
+        low, high = (
+            f"{written(self.rows[who].value)} ({who})" for who in (self.lowest, self.highest)
+        )
+        ends = " to ".join(written(end) for end in self.sampled)
+        return (
+            f"{first.captioner}: {headline_name(first)} lies between {low} and {high}, depending "
+            f"on whose labels of {first.attribute} are used; with sampling, {ends}"
+        )
+
+
+def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[Bounds]:
+    """The bounds of every headline in a sweep over annotators; none in any other sweep.
+
+    Args:
+        results: the cells of a sweep.
+        swept: for each cell the overrides in which the cells differ, key to value.
+    """
+    found: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
+    for result, own in zip(results, swept, strict=True):
+        others = tuple(f"{key}={value}" for key, value in own.items() if key != KEY)
+        for row in result.rows:
+            if KEY in own and row.part in HEADLINES and row.value == row.value:
+                found[*others, row.metric, row.part][own[KEY]] = row
+    return [Bounds(rows) for rows in found.values() if len(rows) > 1]
