@@ -71,11 +71,28 @@ def convert(words: Sequence[str]) -> int:
 
 
 def fetch(words: Sequence[str]) -> int:
-    """Say where the files of a data set are to be had, and what they are called."""
+    """Download what anyone may; say where the other files are to be had, and their names.
+
+    Raises:
+        UsageError: if a data set is unknown, or there is a folder but not one data set for it.
+        ResourceError: if something could not be downloaded.
+    """
+    from bias_pipeline.datasets.download import download
     from bias_pipeline.datasets.sources import SOURCES, describe
 
-    for word in words:
-        if word not in SOURCES:
-            raise UsageError(f"data set {word!r} is unknown; {did_you_mean(word, SOURCES)}")
-    print("\n\n".join(describe(name, SOURCES[name]) for name in words or SOURCES))
+    parser = Parser(prog="python -m bias_pipeline data fetch")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--out", type=Path, help="the data set's folder; download into it")
+    options = parser.parse_args(list(words))
+    for name in options.names:
+        if name not in SOURCES:
+            raise UsageError(f"data set {name!r} is unknown; {did_you_mean(name, SOURCES)}")
+    if options.out and len(options.names) != 1:
+        raise UsageError("--out is the folder of one data set; name one")
+    print("\n\n".join(describe(name, SOURCES[name]) for name in options.names or SOURCES))
+    if options.out:
+        archives = SOURCES[options.names[0]].archives
+        written = [path for archive in archives for path in download(archive, options.out)]
+        lines = [f"downloaded {path}" for path in written]
+        print("\n".join(["", *(lines or ["nothing was downloaded"])]))
     return 0

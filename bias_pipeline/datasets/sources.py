@@ -1,12 +1,15 @@
 """Where the published files are, for those who want the originals.
 
-Nothing is downloaded: pictures are large, and labels of people are given out on a form by which
-one agrees to terms. What is printed is enough to put the files where they are looked for.
+What anyone may download and has a known checksum is downloaded if asked for. Labels of people are
+given out on a form by which one agrees to terms; what is printed is enough to put them where they
+are looked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from bias_pipeline.datasets.download import Archive
 
 
 @dataclass(frozen=True)
@@ -17,16 +20,27 @@ class Source:
         files: path under ``dataset.root`` to what it is.
         steps: how to get them, a sentence each.
         terms: what one agrees to.
+        archives: what may be downloaded without a form.
     """
 
     files: dict[str, str]
     steps: tuple[str, ...]
     terms: str
+    archives: tuple[Archive, ...] = ()
 
 
 _PRINCETON = (
     "Labels of gender and skin tone: fill in the form linked from "
     "https://github.com/princetonvisualai/imagecaptioning-bias ."
+)
+_COCO = Archive(
+    url="http://images.cocodataset.org/annotations/annotations_trainval2014.zip",
+    sha256="031296bbc80c45a1d1f76bf9a90ead27e94e99ec629208449507a4917a3bf009",
+    size=252_872_794,
+    members={
+        "annotations/captions_val2014.json": "annotations/captions_val2014.json",
+        "annotations/instances_val2014.json": "annotations/instances_val2014.json",
+    },
 )
 _LIC = "https://github.com/rebnej/lick-caption-bias"
 _RELIC = "https://github.com/eggonz/relic-caption-bias"
@@ -40,11 +54,12 @@ SOURCES = {
             "captioners/<name>.json": "your captioner's results: [{image_id, caption}, ...]",
         },
         steps=(
-            "Captions and objects: annotations_trainval2014.zip from "
-            "https://cocodataset.org/#download ; unpack it into the folder.",
+            "Captions and objects: python -m bias_pipeline data fetch coco --out FOLDER, or "
+            "annotations_trainval2014.zip from https://cocodataset.org/#download .",
             _PRINCETON,
         ),
         terms="COCO annotations: CC BY 4.0. The labels: research use, as their form says.",
+        archives=(_COCO,),
     ),
     "lic": Source(
         files={
