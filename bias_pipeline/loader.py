@@ -44,9 +44,9 @@ class Loader(ConfigLoaderImpl):
         self.repository = Repository(config_search_path)
         self._composed: dict[tuple[str, ...], DictConfig] = {}
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         """Sent to another process without what was composed here."""
-        return type(self), (self.config_search_path,)
+        return {**vars(self), "_composed": {}}
 
     def load_sweep_config(
         self, master_config: DictConfig, sweep_overrides: list[str]
@@ -81,7 +81,10 @@ class Repository(ConfigRepository):
 
 
 class _Shared(dict[tuple[str, ...], "ConfigResult | None"]):
-    """What the copies that Hydra makes of a repository have in common."""
+    """What the copies that Hydra makes of a repository have in common, in one process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
 
     def __deepcopy__(self, memo: object) -> _Shared:
         return self

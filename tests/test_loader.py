@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -81,3 +83,9 @@ def test_few_jobs_are_kept(
     loader.load_sweep_config(master, ["seeds=[0]"])
     second = loader.load_sweep_config(master, ["seeds=[1]"])
     assert loader.load_sweep_config(master, ["seeds=[1]"]) is not second
+
+
+def test_it_arrives_in_a_process_that_knows_no_plugins(loader: Loader) -> None:
+    """As in a worker of a launcher, before Hydra has told it of anything."""
+    code = "import pickle, sys; pickle.load(sys.stdin.buffer)"
+    subprocess.run([sys.executable, "-c", code], input=pickle.dumps(loader), check=True)
