@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.intersection import Intersection, intersect, spelled_out
+from bias_pipeline.text.mentions import attribute_mentions
 
 GENDER = Attribute("gender", ("male", "female"), {"male": ["man"], "female": ["woman"]}, {})
 RACE = Attribute("race", ("light", "dark"), {"light": ["pale"], "dark": ["afro"]}, {}, ["asian"])
@@ -120,3 +122,17 @@ def test_other_words_stay_as_they_are(word: str) -> None:
 def test_rows_of_the_captioners_file_keep_their_order() -> None:
     assert sorted(both().source_order.tolist()) == list(range(len(both())))
     assert np.array_equal(both().model.images, np.arange(len(both())))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("a pale man", ["male-light"]),
+        ("a man", []),
+        ("an afro woman and a man", ["male-dark", "female-dark"]),
+    ],
+)
+def test_a_caption_names_a_group_when_it_names_one_of_each(text: str, named: list[str]) -> None:
+    names = crossed().groups
+    found = attribute_mentions(Captions.from_texts([text]), crossed(), names).toarray()[0]
+    assert [name for name, flag in zip(names, found, strict=True) if flag] == named

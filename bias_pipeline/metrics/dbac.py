@@ -23,7 +23,7 @@ from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, steady
-from bias_pipeline.text.mentions import group_mentions, neutral_rate
+from bias_pipeline.text.mentions import attribute_mentions, neutral_rate
 from bias_pipeline.text.tasks import task_mentions
 
 FloatArray = npt.NDArray[np.float64]
@@ -177,14 +177,13 @@ class Counts:
     ) -> Counts:
         """Count mentions and objects."""
         grouping = corpus.groupings[attribute.name]
-        words = {name: frozenset(attribute.words.get(name, ())) for name in grouping.names}
         objects = np.zeros((len(corpus), len(tasks)))
         known = np.zeros(len(corpus), bool)
         for row, names in enumerate(corpus.objects or ()):
             known[row] = bool(names)
             objects[row] = [task in names for task in tasks]
         by_caption = {s: task_mentions(corpus.side(s), vocabulary, tasks) for s in SIDES}
-        named = {s: group_mentions(corpus.side(s), words) for s in SIDES}
+        named = {s: attribute_mentions(corpus.side(s), attribute, grouping.names) for s in SIDES}
         return cls(
             group=grouping.codes,
             groups=grouping.names,
@@ -250,8 +249,8 @@ class _Direction:
 
     @property
     def by_group(self) -> bool:
-        """Whether groups are scored one by one: those of an intersection, given."""
-        return self.to_task and isinstance(self.metric.attribute, Intersection)
+        """Whether groups are scored one by one: those of an intersection."""
+        return isinstance(self.metric.attribute, Intersection)
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -426,8 +425,9 @@ class _Direction:
             for g, o in zip(*np.nonzero(self.supported), strict=True)
         }
         if self.by_group:
-            means = known_mean(np.where(self.supported, pairs, np.nan), 1)
-            found |= {f":group:{name}": means[..., g] for g, name in enumerate(self.values[0])}
+            known = np.where(self.supported, pairs, np.nan)
+            means = known_mean(known if self.to_task else np.swapaxes(known, -1, -2), 1)
+            found |= {f":group:{name}": means[..., g] for g, name in enumerate(self.counts.groups)}
         return {self.name + name: values for name, values in found.items()}
 
     def score(self) -> Score:
@@ -459,12 +459,12 @@ class _Direction:
         if not self.by_group:
             return []
         level, start = self.metric.stats.level, f"{self.name}:group:"
-        groups = {name: estimates[start + name] for name in self.values[0]}
+        groups = {name: estimates[start + name] for name in self.counts.groups}
         gap = gap_of(groups, level)
         if gap is None:
             return []
         estimates[f"{self.name}:gap"] = gap.estimate
-        return [sentence("A→T", groups, gap)]
+        return [sentence("A→T" if self.to_task else "T→A", groups, gap)]
 
     def _nothing(self) -> Score:
         """A headline that is absent, and why; nothing was trained for it."""
@@ -493,11 +493,15 @@ class _Direction:
         )
 
     def _images_of(self, name: str) -> IntArray:
-        """Corpus rows that a number rests on."""
+        """Corpus rows that a number rests on: of a group, those labelled or captioned with it."""
         _, marked, group = name.partition(":group:")
         if not marked:
             return self.images
-        return self.images[self.counts.group[self.images] == self.counts.groups.index(group)]
+        place = self.counts.groups.index(group)
+        if self.to_task:
+            return self.images[self.counts.group[self.images] == place]
+        named = sum(self.counts.named[side][self.images, place] for side in SIDES)
+        return self.images[np.asarray(named) > 0]
 
     def _descriptive(self) -> dict[str, Estimate]:
         """Numbers that need no attacker: mention rates and the quality of knowing prevalences."""

@@ -8,8 +8,9 @@ is of neither where one group is asked for (:func:`named_group`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from scipy import sparse
 
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
+from bias_pipeline.intersection import Intersection
 from bias_pipeline.text.tokenize import tokenize_word
 
 IntArray = npt.NDArray[np.int64]
@@ -37,6 +39,32 @@ def group_mentions(captions: Captions, words: Mapping[str, Iterable[str]]) -> sp
         (N, K) indicators; a caption that names two groups counts for both.
     """
     return _mentions(captions, tuple((name, frozenset(own)) for name, own in words.items()))
+
+
+def attribute_mentions(
+    captions: Captions, attribute: Attribute, groups: Sequence[str]
+) -> sparse.csr_array:
+    """Which of some groups each caption names; two attributes' where it names a group of each.
+
+    Args:
+        captions: as in :func:`group_mentions`.
+        attribute: whose own words are counted.
+        groups: names of its groups, in the order of the columns.
+
+    Returns:
+        (N, K) indicators.
+    """
+    if not isinstance(attribute, Intersection):
+        return group_mentions(captions, {name: attribute.words.get(name, ()) for name in groups})
+    first, second = (
+        group_mentions(captions, {name: part.words.get(name, ()) for name in part.groups})
+        for part in attribute.both
+    )
+    columns = {
+        f"{a}-{b}": first[:, [i]] * second[:, [j]]
+        for (i, a), (j, b) in product(*(list(enumerate(part.groups)) for part in attribute.both))
+    }
+    return sparse.csr_array(sparse.hstack([columns[name] for name in groups]))
 
 
 def named_group(captions: Captions, words: Mapping[str, Iterable[str]]) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -57,10 +58,11 @@ def test_the_note_names_both_ends() -> None:
     assert text.endswith("], to a")
 
 
-def scored(metric: str, *words: str) -> Score:
+@cache
+def scored(metric: str, other: str, *words: str) -> Score:
     cell = composition.cell(
         [
-            "attribute=[gender,race]", "captioner=amplifier", f"metric={metric}",
+            f"attribute=[gender,{other}]", "captioner=amplifier", f"metric={metric}",
             "dataset.n_images=1500", "stats.resamples=100", "probe.cache=null", *words,
         ]
     )  # fmt: skip
@@ -69,23 +71,29 @@ def scored(metric: str, *words: str) -> Score:
     return score
 
 
-NAMES = ("male-light", "male-dark", "female-light", "female-dark")
+LIC = ("lic", "race", "metric.positions=2")
+DBAC = (
+    "dbac", "age", "metric.positions=2", "metric.min_support=10", "attribute.min_images=20",
+)  # fmt: skip
+NAMES = {
+    name: [f"{a}-{b}" for a in ("male", "female") for b in others]
+    for name, others in {"race": ("light", "dark"), "age": ("young", "old")}.items()
+}
 
 
 @pytest.mark.parametrize(
-    ("metric", "words", "prefix", "whole"),
-    [
-        ("lic", ["metric.positions=2"], "", "score"),
-        ("dbac", ["metric.positions=2", "metric.min_support=10"], "a_to_t:", "a_to_t"),
-    ],
-    ids=["lic", "dbac"],
+    ("cell", "prefix", "whole"), [(LIC, "", "score"), (DBAC, "a_to_t:", "a_to_t")]
 )
-def test_groups_are_rows_with_their_own_support(
-    metric: str, words: list[str], prefix: str, whole: str
-) -> None:
-    score = scored(metric, *words)
-    parts = {name: score.parts[f"{prefix}group:{name}"] for name in NAMES}
-    assert sum(part.n_images for part in parts.values()) == score.parts[whole].n_images
+def test_a_group_rests_on_its_own_images(cell: tuple[str, ...], prefix: str, whole: str) -> None:
+    score = scored(*cell)
+    images = [score.parts[f"{prefix}group:{name}"].n_images for name in NAMES[cell[1]]]
+    assert sum(images) == score.parts[whole].n_images
+
+
+@pytest.mark.parametrize(("cell", "prefix"), [(LIC, ""), (DBAC, "a_to_t:"), (DBAC, "t_to_a:")])
+def test_groups_are_rows_and_their_gap_is_one(cell: tuple[str, ...], prefix: str) -> None:
+    score = scored(*cell)
+    parts = {name: score.parts[f"{prefix}group:{name}"] for name in NAMES[cell[1]]}
     values = [part.estimate.value for part in parts.values() if math.isfinite(part.estimate.value)]
     gap = score.parts[f"{prefix}gap"].estimate
     assert gap.value == pytest.approx(max(values) - min(values))
@@ -94,6 +102,6 @@ def test_groups_are_rows_with_their_own_support(
 
 
 def test_lic_of_all_is_the_mean_of_the_groups_that_are_cut_to_one_size() -> None:
-    score = scored("lic", "metric.positions=2")
-    groups = [score.parts[f"group:{name}"].estimate.value for name in NAMES]
+    score = scored(*LIC)
+    groups = [score.parts[f"group:{name}"].estimate.value for name in NAMES["race"]]
     assert score.parts["score"].estimate.value == pytest.approx(np.mean(groups), abs=0.01)
