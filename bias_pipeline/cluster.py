@@ -80,6 +80,14 @@ def launcher_of(config: DictConfig) -> str:
     return str(config.hydra.runtime.choices.get("hydra/launcher", "basic"))
 
 
+def own_job() -> str | None:
+    """The Slurm job that this process is part of, ``12_0`` in an array; None outside of Slurm."""
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    if array:
+        return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
+    return os.environ.get("SLURM_JOB_ID")
+
+
 def check(config: DictConfig) -> None:
     """Refuse what a launcher cannot do before anything is written.
 

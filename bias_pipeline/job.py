@@ -123,7 +123,7 @@ def _job_id(hydra: Any) -> str | None:
     from omegaconf import OmegaConf
 
     found = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
-    return None if found is None else str(found)
+    return cluster.own_job() if found is None else str(found)
 
 
 def _seeds(value: object) -> tuple[int, ...]:

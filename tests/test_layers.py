@@ -32,7 +32,7 @@ LAYERS = [
     {"composition"},
     {"job", "loader"},
     {"launch"},
-    {"contest", "data", "audit"},
+    {"contest", "data", "audit", "detached"},
     {"door"},
     {"__main__"},
 ]

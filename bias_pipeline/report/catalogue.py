@@ -9,6 +9,7 @@ bias_pipeline: does an image captioner amplify societal bias?
 
 Usage:
   python -m bias_pipeline [run] [key=value ...]     run a cell, or a sweep of cells
+  python -m bias_pipeline submit [key=value ...]    a sweep as Slurm jobs that need no parent
   python -m bias_pipeline audit FILE --attributes LABELS [--captions HUMAN] [--objects OBJECTS]
                                                     one file of captions, start to report
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
