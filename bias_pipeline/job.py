@@ -85,14 +85,16 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     )
     store = ResultStore(here.tree["paths"]["outputs"])
     with store.claim(identity):
-        if store.load(identity) is not None:
-            return {"run_id": identity, "status": "cached", "exit_code": 0}
-        metric = here.build("metric")
-        result = _compute(here, corpus, metric, seeds, identity, hydra_config)
-        store.save(result)
-    for logger in (here.build("logger") or {}).values():
-        logger.try_log(result)
-    return {"run_id": identity, "status": "done", "exit_code": 0}
+        found = store.load(identity)
+        if found is None:
+            metric = here.build("metric")
+            result = _compute(here, corpus, metric, seeds, identity, hydra_config)
+            store.save(result)
+        if not store.is_logged(identity):
+            for logger in (here.build("logger") or {}).values():
+                logger.try_log(found or result, resumed=found is not None)
+            store.mark_logged(identity)
+    return {"run_id": identity, "status": "cached" if found else "done", "exit_code": 0}
 
 
 def _compute(

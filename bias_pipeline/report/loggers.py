@@ -33,10 +33,21 @@ class ResultLogger(ABC):
     def log(self, result: Result) -> None:
         """Tell of a result; may raise anything."""
 
-    def try_log(self, result: Result) -> None:
-        """Tell of a result; whatever goes wrong is a warning, said once."""
+    def knows(self, result: Result) -> bool:
+        """Whether an earlier process told of a result before it ended; asked only then."""
+        del result
+        return False
+
+    def try_log(self, result: Result, *, resumed: bool = False) -> None:
+        """Tell of a result; whatever goes wrong is a warning, said once.
+
+        Args:
+            result: finished.
+            resumed: whether a process that ended may have told of it.
+        """
         try:
-            self.log(result)
+            if not (resumed and self.knows(result)):
+                self.log(result)
         except Exception as error:
             warn_once(f"{type(self).__name__}: {error}; results are whole without it")
 
@@ -59,6 +70,13 @@ class CsvLogger(ResultLogger):
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
+
+    def knows(self, result: Result) -> bool:
+        """Whether the file has rows of the run."""
+        if not self.path.is_file():
+            return False
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            return any(line.startswith(f"{result.run_id},") for line in lines)
 
     def log(self, result: Result) -> None:
         """Append the rows."""
