@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import NumberedBatches
-from bias_pipeline.encoders.nets import RecurrentNet
 from bias_pipeline.encoders.stacked import decide, encode
 
 
@@ -61,7 +60,7 @@ class Ensemble(pl.LightningModule):
         del batch_idx
         members = [self.own()[number] for number, _ in batch]
         dice = [self.dice[number] for number, _ in batch]
-        nets = [cast("RecurrentNet", member.encoder) for member in members]
+        nets = [member.encoder for member in members]
         vectors = encode(nets, [(own[0], own[1]) for _, own in batch], dice)  # (S, N, D)
         rows = [len(own[1]) for _, own in batch]
         heads = [cast("nn.Sequential", member.head) for member in members]

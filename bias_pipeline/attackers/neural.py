@@ -76,8 +76,8 @@ class NeuralProbe(Probe):
         cache: see :class:`Probe`.
         may_leave_gpu: see :class:`Recipe`.
         ensemble: how many attackers are trained at once over stacked weights; 1 trains each
-            alone. If left out, all of a call on a single GPU, 1 elsewhere. Encoders that cannot
-            be stacked are trained one after the other all the same.
+            alone. If left out, all of a call on a single GPU, 1 elsewhere. Encoders that
+            ``encoders/stacked.py`` does not know are trained one after the other all the same.
     """
 
     def __init__(

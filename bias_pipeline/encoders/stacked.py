@@ -1,70 +1,53 @@
-"""Several recurrent networks in one pass: weights stacked, one product a time step for all.
+"""Several attackers in one pass over stacked weights: which can, and how. Needs PyTorch.
 
-``nn.LSTM`` cannot be batched over weights (cuDNN knows no such batch, and ``torch.func.vmap`` stops
-at it), so the recurrence is written out: S networks and both reading directions are one batch of
-matrices for ``torch.baddbmm``. Each network keeps its own weights and its own dice, drawn in the
-order in which it draws alone. Gradients arrive at the networks themselves, so one may have no
-batch, or another vocabulary, than its neighbours. Needs PyTorch.
-
-S networks, N captions and L words at most, D sizes of vectors.
+Each network keeps its own weights and its own dice, drawn in the order in which it draws alone.
+Gradients arrive at the networks themselves, so one may have no batch, or another vocabulary, than
+its neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.encoders.nets import RecurrentNet
+from bias_pipeline.encoders import stacked_recurrent, stacked_transformer
+from bias_pipeline.encoders.dice import Words, drop
+from bias_pipeline.encoders.nets import RecurrentNet, TransformerNet
 
-Words = tuple[Tensor, Tensor]  # tokens (N, L) and lengths (N,) of one network's batch
 HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.Dropout)
+_ENCODERS: dict[type[nn.Module], Any] = {
+    RecurrentNet: stacked_recurrent.encode,
+    TransformerNet: stacked_transformer.encode,
+}
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
     """Whether attackers of this kind can be passed through together."""
     return (
-        isinstance(encoder, RecurrentNet)
+        type(encoder) in _ENCODERS
         and isinstance(head, nn.Sequential)
         and all(isinstance(layer, HEAD_LAYERS) for layer in head)
     )
 
 
 def encode(
-    nets: Sequence[RecurrentNet], batches: Sequence[Words], dice: Sequence[torch.Generator]
+    nets: Sequence[nn.Module], batches: Sequence[Words], dice: Sequence[torch.Generator]
 ) -> Tensor:
-    """What each network makes of its own batch while it is trained.
+    """What each encoder makes of its own batch while it is trained.
 
     Args:
-        nets: S networks of one description; their vocabularies may differ.
+        nets: S encoders of one description; their vocabularies may differ.
         batches: a batch each, of N_s captions of at most L_s words.
-        dice: a random generator each, on the networks' device.
+        dice: a random generator each, on the encoders' device.
 
     Returns:
-        (S, N, D) final states; rows beyond N_s hold nothing of use.
+        (S, N, D) vectors; rows beyond N_s hold nothing of use.
     """
-    embedded = _embedded(nets, batches, dice)  # (S, N, L, E)
-    lengths = nn.utils.rnn.pad_sequence([own for _, own in batches], batch_first=True)  # (S, N)
-    step = torch.arange(embedded.shape[2], device=lengths.device)
-    present = step < lengths[..., None]  # (S, N, L)
-    backward = torch.where(present, lengths[..., None] - 1 - step, step)  # reversed, padding stays
-    first = nets[0]
-    states = embedded
-    for layer in range(first.rnn.num_layers):
-        if layer > 0:
-            states = states * _between_layers(states, batches, first.rnn.dropout, dice)
-        ways = [states, _reversed(states, backward)][: first.n_ends]
-        weights = [_stacked_weights(nets, name, layer) for name in _WEIGHTS]
-        here = present.repeat_interleave(first.n_ends, dim=0)
-        whole, final = _CELLS[first.rnn.mode](torch.stack(ways, 1).flatten(0, 1), weights, here)
-        final = final.reshape(len(nets), first.n_ends, *final.shape[1:])  # (S, ends, N, H)
-        if layer + 1 < first.rnn.num_layers:
-            ends = list(whole.reshape(len(nets), first.n_ends, *whole.shape[1:]).unbind(1))
-            ends[1:] = [_reversed(own, backward) for own in ends[1:]]
-            states = torch.cat(ends, dim=-1)  # (S, N, L, ends * H)
-    last = final.transpose(1, 2).flatten(2)  # (S, N, ends * H)
-    return drop(last, first.dropout.p, [(len(own), last.shape[2]) for _, own in batches], dice)
+    found: Tensor = _ENCODERS[type(nets[0])](nets, batches, dice)
+    return found
 
 
 def decide(
@@ -94,133 +77,3 @@ def decide(
         else:
             vectors = first(vectors)
     return vectors
-
-
-def drop(
-    values: Tensor, rate: float, shapes: Sequence[Sequence[int]], dice: Sequence[torch.Generator]
-) -> Tensor:
-    """Dropout of which each network draws its own part, in the shape in which it would alone.
-
-    Args:
-        values: (S, ...).
-        rate: share of values that become zero, in [0, 1).
-        shapes: of each network's part, which begins at the first place of every axis.
-        dice: a random generator each.
-
-    Returns:
-        (S, ...); zero outside the networks' parts.
-
-    Example:
-        >>> dice = [torch.Generator().manual_seed(seed) for seed in (0, 12)]
-        >>> drop(torch.ones(2, 3), 0.0, [(3,), (2,)], dice).tolist()
-        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
-        >>> drop(torch.ones(2, 3), 0.5, [(0,), (0,)], dice).tolist()
-        [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    if rate == 0:
-        return values
-    factors = torch.zeros_like(values)
-    for place, shape, own in zip(factors, shapes, dice, strict=True):
-        inside = tuple(slice(size) for size in shape)
-        place[inside] = _kept(values, shape, rate, own)
-    return values * factors
-
-
-def _kept(values: Tensor, shape: Sequence[int], rate: float, dice: torch.Generator) -> Tensor:
-    """What dropout multiplies with, drawn as ``nn.Dropout`` draws it on the processor."""
-    drawn = torch.empty(tuple(shape), dtype=values.dtype, device=values.device)
-    return drawn.bernoulli_(1 - rate, generator=dice).div_(1 - rate)
-
-
-def _embedded(
-    nets: Sequence[RecurrentNet], batches: Sequence[Words], dice: Sequence[torch.Generator]
-) -> Tensor:
-    """(S, N, L, E) word vectors after dropout, zero where there is no word."""
-    vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
-    shapes = [own.shape for own in vectors]
-    n_rows, n_words = (max(shape[axis] for shape in shapes) for axis in (0, 1))
-    padded = [
-        nn.functional.pad(own, (0, 0, 0, n_words - shape[1], 0, n_rows - shape[0]))
-        for own, shape in zip(vectors, shapes, strict=True)
-    ]
-    return drop(torch.stack(padded), nets[0].dropout.p, shapes, dice)
-
-
-def _between_layers(
-    states: Tensor, batches: Sequence[Words], rate: float, dice: Sequence[torch.Generator]
-) -> Tensor:
-    """(S, N, L, D) factors of the dropout between layers, one draw for each word there is.
-
-    Packed sequences hold the words of all captions by time step, the longest caption first, and
-    dropout is drawn in that order; so it is here.
-    """
-    if rate == 0:
-        return torch.ones_like(states)
-    factors = torch.zeros_like(states)
-    for place, (tokens, lengths), own in zip(factors, batches, dice, strict=True):
-        order = torch.sort(lengths, descending=True).indices
-        step = torch.arange(tokens.shape[1], device=lengths.device)
-        time, rank = (lengths[order] > step[:, None]).nonzero(as_tuple=True)
-        place[order[rank], time] = _kept(states, (len(time), states.shape[3]), rate, own)
-    return factors
-
-
-_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-
-def _stacked_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tensor:
-    """(S * ends, ...) one kind of weight of a layer, both directions of a network side by side."""
-    ends = ("", "_reverse")[: nets[0].n_ends]
-    return torch.stack([getattr(net.rnn, f"{name}_l{layer}{end}") for net in nets for end in ends])
-
-
-def _reversed(states: Tensor, backward: Tensor) -> Tensor:
-    """(S, N, L, D) each caption from its last word to its first; doing it twice undoes it."""
-    return torch.take_along_dim(states, backward[..., None], dim=2)
-
-
-def _gates(inputs: Tensor, weights: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
-    """The part of all gates that inputs alone decide, by step (B, N, G), and what states add."""
-    w_ih, w_hh, b_ih, b_hh = weights
-    # A product gives the second bias a gradient of its own. That of a sum would be one piece of
-    # memory for both, which clipping and adding up then change twice.
-    bias = (b_ih + 1.0 * b_hh)[:, None]
-    flat = torch.baddbmm(bias, inputs.flatten(1, 2), w_ih.mT)
-    return flat.view(*inputs.shape[:3], -1).unbind(2), w_hh.mT
-
-
-def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer of LSTMs (Hochreiter and Schmidhuber 1997, with forget gates), as ``nn.LSTM``.
-
-    Args:
-        inputs: (B, N, L, D).
-        weights: (B, 4H, D), (B, 4H, H) and two biases (B, 4H).
-        present: (B, N, L) whether there is a word; after the last one the state stays.
-
-    Returns:
-        (B, N, L, H) and (B, N, H) the state after each word and after the last.
-    """
-    by_step, from_state = _gates(inputs, weights)
-    state = memory = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
-    states = []
-    for own, here in zip(by_step, present[..., None].unbind(2), strict=True):
-        enter, forget, content, leave = torch.baddbmm(own, state, from_state).chunk(4, dim=-1)
-        moved = forget.sigmoid() * memory + enter.sigmoid() * content.tanh()
-        memory = torch.where(here, moved, memory)
-        state = torch.where(here, leave.sigmoid() * moved.tanh(), state)
-        states.append(state)
-    return torch.stack(states, dim=2), state
-
-
-def _elman(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer of Elman networks, as ``nn.RNN``; see :func:`_lstm` for shapes, with H for 4H."""
-    by_step, from_state = _gates(inputs, weights)
-    state = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
-    states = []
-    for own, here in zip(by_step, present[..., None].unbind(2), strict=True):
-        state = torch.where(here, torch.baddbmm(own, state, from_state).tanh(), state)
-        states.append(state)
-    return torch.stack(states, dim=2), state
-
-
-_CELLS = {"LSTM": _lstm, "RNN_TANH": _elman}
