@@ -40,7 +40,7 @@ HEADS = {"linear": Mlp(), "mlp3": Mlp([8, 6], 0.2)}
 def probe(
     ensemble: int | None = 1, encoder: Any = ENCODERS["bilstm"], head: str = "mlp3", **trainer: Any
 ) -> NeuralProbe:
-    own = flags(precision="64-true", **{"max_epochs": 2, **trainer})
+    own = flags(**{"precision": "64-true", "max_epochs": 2, **trainer})
     return NeuralProbe(encoder, HEADS[head], {"lr": 0.02}, 32, own, processes=1, ensemble=ensemble)
 
 
@@ -92,6 +92,13 @@ def test_members_may_have_fewer_batches_and_other_words(encoder: str, steps: int
     one, three = (probe(n, ENCODERS[encoder], accumulate_grad_batches=steps) for n in (1, 3))
     alone, together = (own.fit_predict(data, uneven(0, 12, 456)) for own in (one, three))
     assert_alike(together.probs, alone.probs)
+
+
+def test_bfloat16_products_move_answers_by_their_rounding_alone() -> None:
+    together, alone = (
+        probe(n, precision="bf16-mixed").fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
+    )
+    np.testing.assert_allclose(together.probs, alone.probs, rtol=0, atol=0.03)
 
 
 def test_gradients_are_clipped_member_by_member() -> None:
