@@ -35,6 +35,7 @@ format: .venv/installed  ## put the code in its format
 bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.text
 	@$(BIN)/python -m benchmarks.counting
+	@$(BIN)/python -m benchmarks.attackers
 	@$(BIN)/python -m benchmarks.cells
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar
 
 from bias_pipeline.errors import UsageError, did_you_mean
@@ -155,6 +156,7 @@ class WandbLogger(ResultLogger):
             },
             "summary": _summary(result.rows),
             "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
+            "history": _history(result.tables.get("curves", ())),
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
@@ -201,6 +203,9 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
         reinit="create_new",
         settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
     )
+    run.define_metric("train_loss/*", step_metric="epoch", summary="none")
+    for losses in content["history"]:
+        run.log(losses)
     table = wandb.Table(columns=list(COLUMNS), data=content["rows"])
     run.log({"rows": table})
     run.summary.update(content["summary"])
@@ -219,6 +224,24 @@ def _summary(rows: Sequence[Row]) -> dict[str, float]:
     found = {row.part: row.value for row in rows}
     found |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
     return {key: value for key, value in found.items() if not math.isnan(value)}
+
+
+def _history(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """For every epoch, the training loss on each side, mean over its attackers.
+
+    Example:
+        >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
+        >>> _history(lines)
+        [{'epoch': 1, 'train_loss/model': 0.7}]
+    """
+    found: dict[int, dict[str, list[float]]] = {}
+    for line in curves:
+        sides = found.setdefault(int(line["epoch"]), {})
+        sides.setdefault(f"train_loss/{line['side']}", []).append(float(line["train_loss"]))
+    return [
+        {"epoch": epoch, **{side: fmean(losses) for side, losses in found[epoch].items()}}
+        for epoch in sorted(found)
+    ]
 
 
 def _plain(value: object) -> object:
