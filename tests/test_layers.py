@@ -28,7 +28,7 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"targets", "cluster"},
+    {"targets", "cluster", "devices"},
     {"composition"},
     {"job", "loader"},
     {"launch"},
