@@ -97,7 +97,6 @@ class Quality(CountingMetric):
         neutral=0.0,
         direction="higher is better; 0: describes as one more person would",
         reference="Vedantam et al. 2015, section 5; Papineni et al. 2002; the pairing is ours",
-        full_context=True,
     )
 
     def __init__(
