@@ -41,7 +41,7 @@ def mentions_figure(rows: pd.DataFrame, path: Path) -> None:
     ax.set_xlabel("objects named in a description, for one in the labels")
     ax.set_ylabel("BA→ A→T, per cent, 95 % interval")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
     _save(fig, path)
 
 
