@@ -25,7 +25,7 @@ def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
 def published(paper: str, table: str, part: str) -> pd.DataFrame:
     """A printed table in per cent: rows of models, columns of quantities and their deviations."""
     rows = pd.read_csv(HERE / "published" / f"{paper}.csv", dtype={"table": str})
-    own = rows[(rows["table"] == table) & (rows["part"] == part)]
+    own = rows[(rows["table"] == table) & (rows["part"].fillna("") == part)]
     values = own.pivot_table(index="row", columns="column", values="value", sort=False)
     stds = own.pivot_table(index="row", columns="column", values="std", sort=False)
     return values.join(stds.add_suffix("_std"))

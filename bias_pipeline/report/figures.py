@@ -71,6 +71,20 @@ def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> str:
     Returns:
         An SVG element.
     """
+    return scatter(pairs, title, ("attribute to task", "task to attribute"))
+
+
+def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]) -> str:
+    """Two numbers of each captioner as a cross of their intervals.
+
+    Args:
+        pairs: what is across and what is up.
+        title: read aloud for those who cannot see it.
+        names: of the axes.
+
+    Returns:
+        An SVG element.
+    """
     with _figure(6.4, 4.4) as figure:
         axes = figure.subplots()
         axes.axvline(0, color=_FAINT, linewidth=1)
@@ -83,8 +97,8 @@ def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> str:
             axes.annotate(
                 printable(across.captioner), (x, y), xytext=(5, 5), textcoords="offset points"
             )
-        axes.set_xlabel(f"attribute to task, {_unit(pairs[0][0])}")
-        axes.set_ylabel(f"task to attribute, {_unit(pairs[0][1])}")
+        axes.set_xlabel(printable(f"{names[0]}, {_unit(pairs[0][0])}"))
+        axes.set_ylabel(printable(f"{names[1]}, {_unit(pairs[0][1])}"))
         return _svg(figure, title)
 
 

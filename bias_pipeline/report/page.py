@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline import __version__
@@ -14,6 +13,8 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.bibliography import bibtex
 from bias_pipeline.report.figures import forest, quadrants
+from bias_pipeline.report.fronts import front_sections
+from bias_pipeline.report.sections import Section, Sheet
 from bias_pipeline.report.tables import (
     headline_cell,
     headline_name,
@@ -41,34 +42,6 @@ LIMITS = (
     "† not known to be trained on captions of this data set: read a bias difference, not an "
     "amplification.",
 )
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table of text.
-
-    Attributes:
-        caption: what it shows.
-        head: names of its columns.
-        rows: its cells.
-        folded: whether it is shown only on demand.
-    """
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    folded: bool = False
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: texts, figures, tables and notes, in this order."""
-
-    title: str
-    texts: Sequence[str] = ()
-    figures: Sequence[str] = ()
-    sheets: Sequence[Sheet] = ()
-    notes: Sequence[str] = ()
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
@@ -127,7 +100,12 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
         title="Bias amplification of image captioners",
         described=f"{len(captioners)} captioners, {len(results)} runs, {len(rows)} numbers. "
         f"Written by bias_pipeline {__version__}.",
-        sections=[*_overviews(results), *_directions(results), *_metrics(results, found)],
+        sections=[
+            *_overviews(results),
+            *front_sections(results, known),
+            *_directions(results),
+            *_metrics(results, found),
+        ],
         limits=LIMITS,
         runs=[{"name": r.run_id, "manifest": _manifest(r)} for r in results],
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
@@ -289,7 +267,8 @@ def _standings(contest: Contest) -> Sheet:
         for s in contest.standings
     ]
     head = ["captioner", "value [interval]", "group", "p", "images", "seeds"]
-    return Sheet("Fairest first; captioners that share a letter cannot be told apart", head, lines)
+    best = "Best" if contest.quality else "Fairest"
+    return Sheet(f"{best} first; captioners that share a letter cannot be told apart", head, lines)
 
 
 def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:
