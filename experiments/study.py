@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +20,23 @@ def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
     rows = pd.read_csv(outputs / "table.csv", keep_default_na=False, na_values=[""])
     rows.insert(0, "study", name)
     return rows
+
+
+def rows_of(
+    study: Path, run: Callable[[Path, Path], pd.DataFrame], arguments: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of a study: measured anew if a folder of data is named, else those committed.
+
+    Args:
+        study: its folder.
+        run: from the data and the folder for runs to rows.
+        arguments: ``[DATA [OUTPUTS]]``.
+    """
+    path = study / "rows.csv"
+    if arguments:
+        outputs = arguments[1] if len(arguments) > 1 else f"outputs/{study.name}"
+        run(Path(arguments[0]), Path(outputs)).to_csv(path, index=False, float_format="%.6g")
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def published(paper: str, table: str, part: str) -> pd.DataFrame:

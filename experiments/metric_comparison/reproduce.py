@@ -19,7 +19,7 @@ from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.run import run_cell
 from experiments.metric_comparison.figures import agreement_figure, mentions_figure
 from experiments.metric_comparison.tables import table_texts
-from experiments.study import sweep
+from experiments.study import rows_of, sweep
 
 HERE = Path(__file__).resolve().parent
 # nic is the th10 file; the published Ratio and Error fit st10 alone.
@@ -103,12 +103,5 @@ def publish(rows: pd.DataFrame) -> None:
     agreement_figure(rows, HERE / "agreement.svg")
 
 
-def main(data: str | None = None, outputs: str = "outputs/metric_comparison") -> None:
-    if data is not None:
-        run(Path(data), Path(outputs)).to_csv(HERE / "rows.csv", index=False, float_format="%.6g")
-    rows = pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""])
-    publish(rows)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    publish(rows_of(HERE, run, sys.argv[1:]))
