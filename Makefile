@@ -21,7 +21,7 @@ demo: .venv/installed  ## LIC and Leakage of the embedded data set's captioners
 	@$(BIN)/python -m bias_pipeline metric=lic,leakage captioner=all
 
 test: .venv/installed  ## run the tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm of their own
 	@$(BIN)/python -m pytest -m slurm -rs tests/cli/test_slurm.py
