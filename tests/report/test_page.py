@@ -178,11 +178,11 @@ def test_the_same_results_make_the_same_page() -> None:
 
 @pytest.mark.parametrize("name", ["a $x^2$ b", "a_b^c", "\\alpha"])
 def test_a_name_in_a_figure_is_no_formula(name: str) -> None:
-    assert name in Elements(forest([row(captioner=name)], 0.0, "t")).text
+    assert name in Elements(forest([row(captioner=name)], 0.0, "t").inline()).text
 
 
 def test_a_figure_takes_its_colours_from_the_page() -> None:
-    svg = quadrants([(row(), row())], "t")
+    svg = quadrants([(row(), row())], "t").inline()
     assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= {
         "none",
         "var(--ink)",
