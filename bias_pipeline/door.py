@@ -108,15 +108,28 @@ def _report(words: list[str]) -> int:
     from pathlib import Path
 
     from bias_pipeline.arguments import Parser
-    from bias_pipeline.report.page import write_page
+    from bias_pipeline.report.content import report_of_folder
+    from bias_pipeline.report.page import save_page
 
     parser = Parser("python -m bias_pipeline report", description="Finished runs as one page")
     parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
     parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")
+    parser.add_argument(
+        "--export",
+        type=Path,
+        metavar="DIR",
+        help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
     arguments = parser.parse_args(words)
     out = arguments.out or arguments.folder / "report.html"
-    write_page(arguments.folder, out)
+    report = report_of_folder(arguments.folder)
+    save_page(report, out)
     print(out)
+    if arguments.export:
+        from bias_pipeline.report.export import export
+
+        export(report, arguments.export)
+        print(arguments.export / "contents.md")
     return 0
 
 

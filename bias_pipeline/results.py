@@ -221,7 +221,7 @@ def rows_csv(rows: Sequence[Row]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow([_cell(value) for value in asdict(row).values()])
+        writer.writerow([csv_cell(value) for value in asdict(row).values()])
     return text.getvalue()
 
 
@@ -229,11 +229,12 @@ def _table_csv(lines: Sequence[Mapping[str, object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([list(lines[0])] if lines else [])
-    writer.writerows([_cell(value) for value in line.values()] for line in lines)
+    writer.writerows([csv_cell(value) for value in line.values()] for line in lines)
     return text.getvalue()
 
 
-def _cell(value: object) -> object:
+def csv_cell(value: object) -> object:
+    """A value as it stands in a CSV file: see :func:`rows_csv`."""
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
     if isinstance(value, tuple | list):

@@ -12,7 +12,8 @@ Usage:
   python -m bias_pipeline audit FILE --attributes LABELS [--captions HUMAN] [--objects OBJECTS]
                                                     one file of captions, start to report
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
-  python -m bias_pipeline report [FOLDER]           finished runs as one HTML page
+  python -m bias_pipeline report [FOLDER] [--export DIR]  finished runs as one HTML page; as
+                                                    LaTeX, CSV, Parquet, SVG, BibTeX, ...
   python -m bias_pipeline metrics                   what each metric can tell
   python -m bias_pipeline analysis claims           do the papers' conclusions hold?
   python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves

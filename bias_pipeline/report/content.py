@@ -45,6 +45,15 @@ def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws
     return results, {r.run_id: store.draws(r.run_id) for r in results}
 
 
+def report_of_folder(folder: Path) -> Report:
+    """All that is told of a folder's finished runs.
+
+    Raises:
+        BiasPipelineError: if there is nothing to report.
+    """
+    return report_of(*finished_runs(folder))
+
+
 def report_of(
     results: Sequence[Result],
     draws: Mapping[str, Mapping[str, Draws]],

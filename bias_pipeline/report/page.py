@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.report.content import finished_runs, report_of
+from bias_pipeline.report.content import report_of, report_of_folder
 from bias_pipeline.report.sheets import Report, cell_text
 from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Result
@@ -25,7 +25,7 @@ def write_page(folder: Path, out: Path) -> None:
     Raises:
         BiasPipelineError: if there is nothing to report or it cannot be written.
     """
-    save_page(report_of(*finished_runs(folder)), out)
+    save_page(report_of_folder(folder), out)
 
 
 def save_page(report: Report, out: Path) -> None:

@@ -68,7 +68,9 @@ class _Matrix:
         row, result = next(iter(own.values()))
         mark = "" if _trained(result) else " †"
         cells = [self._headline(*own[name]) if name in own else None for name in self.columns]
-        shares = (Number(rate, fraction=True, digits=0) for rate in (row.coverage, row.neutral_rate))
+        shares = (
+            Number(rate, fraction=True, digits=0) for rate in (row.coverage, row.neutral_rate)
+        )
         return [captioner + mark, *cells, Number(row.n_images, digits=0), *shares]
 
     def _headline(self, row: Row, result: Result) -> Number:
@@ -90,7 +92,7 @@ class _Matrix:
             return []
         ranks = values.corr(method="spearman")
         lines = zip(ranks, ranks.to_numpy(), strict=True)
-        rows = [[str(name), *(Number(float(value)) for value in line)] for name, line in lines]
+        rows: list[list[Cell]] = [[str(name), *map(Number, line.tolist())] for name, line in lines]
         caption = f"Rank correlation (Spearman) of headlines over {len(values)} captioners"
         return [Sheet(caption, ["metric", *map(str, ranks)], rows, folded=True)]
 
