@@ -150,6 +150,12 @@ def _survivors(words: list[str]) -> int:
     return 0
 
 
+def _words(words: list[str]) -> int:
+    from bias_pipeline import attribution
+
+    return attribution.command(words)
+
+
 def _claims(words: list[str]) -> int:
     from bias_pipeline.analysis.claims import judge, report
     from bias_pipeline.paths import experiments_dir
@@ -164,6 +170,7 @@ def _analysis(words: list[str]) -> int:
         "claims": _claims,
         "metrics": _metrics,
         "survivors": _survivors,
+        "words": _words,
     }
     first = words[0] if words else ""
     if first not in analyses:

@@ -171,7 +171,7 @@ class ResultStore:
             if result.draws:
                 write_draws(temporary / DRAWS, result.draws)
             for name, lines in result.tables.items():
-                _write(temporary / f"{name}.csv", _table_csv(lines).encode("utf-8", "replace"))
+                _write(temporary / f"{name}.csv", table_csv(lines).encode("utf-8", "replace"))
             _rename_folder(temporary, self.root / result.run_id)
         except OSError as error:
             raise ResourceError(
@@ -225,7 +225,8 @@ def rows_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def _table_csv(lines: Sequence[Mapping[str, object]]) -> str:
+def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
+    """Lines of equal keys as CSV, written as rows are: see :func:`rows_csv`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([list(lines[0])] if lines else [])

@@ -32,7 +32,7 @@ LAYERS = [
     {"composition"},
     {"job", "loader"},
     {"launch"},
-    {"contest", "data", "audit"},
+    {"contest", "data", "audit", "attribution"},
     {"door"},
     {"__main__"},
 ]

@@ -16,6 +16,7 @@ Usage:
                                                     LaTeX, CSV, Parquet, SVG, BibTeX, ...
   python -m bias_pipeline metrics                   what each metric can tell
   python -m bias_pipeline analysis claims           do the papers' conclusions hold?
+  python -m bias_pipeline analysis words [...]      words that give the attribute away
   python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves
   python -m bias_pipeline data validate [...]       what a data set's files hold
   python -m bias_pipeline data convert FILE ...     pickles and JSON to Parquet (--out DIR)

@@ -11,6 +11,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.bibliography import bibtex
 from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Report, Section
+from bias_pipeline.report.words import word_sections
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -51,7 +52,7 @@ def report_of_folder(folder: Path) -> Report:
     Raises:
         BiasPipelineError: if there is nothing to report.
     """
-    return report_of(*finished_runs(folder))
+    return report_of(*finished_runs(folder), word_sections(folder))
 
 
 def report_of(
