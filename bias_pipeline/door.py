@@ -134,10 +134,16 @@ def _report(words: list[str]) -> int:
 
 
 def _metrics(words: list[str]) -> int:
+    from bias_pipeline.arguments import Parser
+    from bias_pipeline.report.cards import cards
     from bias_pipeline.report.catalogue import print_metrics
 
-    _refuse(words, "metrics")
-    print_metrics()
+    parser = Parser("python -m bias_pipeline metrics", description="What each metric can tell")
+    parser.add_argument("--cards", action="store_true", help="a page in Markdown: docs/metrics.md")
+    if parser.parse_args(words).cards:
+        print(cards(), end="")
+    else:
+        print_metrics()
     return 0
 
 

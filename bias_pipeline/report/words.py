@@ -197,7 +197,9 @@ def _sheet(found: Words, by: str, caption: str) -> Sheet:
     for word in [own[by, ()], *ranked[:SHOWN]]:
         gains = (own[side, word.gram].gain for side in sides)
         numbers = [Number(gain.value, gain.low, gain.high, digits=3) for gain in gains]
-        rows.append([" ".join(word.gram) or "all together", towards(word, found.groups), *numbers])
+        pointing = own["model" if by == "difference" else by, word.gram]
+        name = " ".join(word.gram) or "all together"
+        rows.append([name, towards(pointing, found.groups), *numbers])
     return Sheet(caption, ["n-gram", "towards", *sides], rows, folded=by == "human")
 
 
