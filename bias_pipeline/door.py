@@ -104,14 +104,48 @@ def _compare(words: list[str]) -> int:
     return contest.run(words)
 
 
+def _push(words: list[str]) -> int:
+    from pathlib import Path
+
+    from bias_pipeline.arguments import Parser
+    from bias_pipeline.report.push import RUN_S, push
+
+    parser = Parser("python -m bias_pipeline report wandb", description="Finished runs as W&B runs")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
+    parser.add_argument("--project", default="bias_pipeline", help="(bias_pipeline)")
+    parser.add_argument("--entity", help="user or team (your default)")
+    parser.add_argument(
+        "--mode",
+        default="",
+        help="offline or online (WANDB_MODE; else online where a key is set)",
+    )
+    parser.add_argument("--timeout", type=float, default=RUN_S, help=f"seconds a run ({RUN_S:g})")
+    arguments = parser.parse_args(words)
+    pushed = push(
+        arguments.folder,
+        project=arguments.project,
+        entity=arguments.entity,
+        mode=arguments.mode,
+        timeout_s=arguments.timeout,
+    )
+    print(pushed.sentence())
+    return 0
+
+
 def _report(words: list[str]) -> int:
+    if words[:1] == ["wandb"]:
+        return _push(words[1:])
     from pathlib import Path
 
     from bias_pipeline.arguments import Parser
     from bias_pipeline.report.content import report_of_folder
     from bias_pipeline.report.page import save_page
 
-    parser = Parser("python -m bias_pipeline report", description="Finished runs as one page")
+    parser = Parser(
+        "python -m bias_pipeline report",
+        description="Finished runs as one page",
+        epilog="report wandb [FOLDER] [--mode offline|online]: finished runs as W&B runs",
+    )
     parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
     parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")
     parser.add_argument(

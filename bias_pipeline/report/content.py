@@ -29,8 +29,8 @@ LIMITS = (
 )
 
 
-def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    """All whole results of a folder, with their draws.
+def finished_results(folder: Path) -> list[Result]:
+    """All whole results of a folder.
 
     Raises:
         ResourceError: if the folder is absent.
@@ -43,6 +43,16 @@ def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws
     results = [found for path in paths if (found := store.load(path.parent.name))]
     if not results:
         raise DataError(f"{folder} holds no finished run; run one first")
+    return results
+
+
+def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
+    """All whole results of a folder, with their draws.
+
+    Raises:
+        BiasPipelineError: see :func:`finished_results`.
+    """
+    results, store = finished_results(folder), ResultStore(folder)
     return results, {r.run_id: store.draws(r.run_id) for r in results}
 
 
