@@ -40,8 +40,9 @@ def command(arguments: Sequence[str]) -> int:
             metric_version=metric.info.version,
             seeds=seeds,
         )
+        written = save_words(Path(cell.tree["paths"]["outputs"]), name, found)
         print_words(found)
-        print(save_words(Path(cell.tree["paths"]["outputs"]), name, found))
+        print(written)
     return 0
 
 

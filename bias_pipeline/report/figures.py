@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.report.labels import name_points
 from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Row
 
@@ -158,11 +159,16 @@ def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
             axes.plot(x, y, "o", color=colours.mark, markersize=5)
             axes.plot(_ends(across), (y, y), color=colours.mark, linewidth=1)
             axes.plot((x, x), _ends(up), color=colours.mark, linewidth=1)
-            axes.annotate(
-                printable(across.captioner), (x, y), xytext=(5, 5), textcoords="offset points"
-            )
         axes.set_xlabel(f"attribute to task, {_unit(pairs[0][0])}")
         axes.set_ylabel(f"task to attribute, {_unit(pairs[0][1])}")
+        points = [(_scale(a) * a.value, _scale(b) * b.value) for a, b in pairs]
+        crosses = [
+            line
+            for (x, y), (a, b) in zip(points, pairs, strict=True)
+            for line in (((_ends(a)[0], y), (_ends(a)[1], y)), ((x, _ends(b)[0]), (x, _ends(b)[1])))
+        ]
+        names = [printable(across.captioner) for across, _ in pairs]
+        name_points(axes, points, names, crosses, colours.faint)
 
     return Plot(title, (6.4, 4.4), draw)
 

@@ -120,7 +120,8 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
     elif not loggers.record_online(content, logger.folder, logger.timeout_s):
         raise ResourceError(
             f"W&B refused run {result.run_id} or did not take it within {logger.timeout_s:g} s "
-            f"(runs sent: {written}); the same command sends the rest, --timeout gives a slow server more time"
+            f"(runs sent: {written}); the same command sends the rest, --timeout gives a slow "
+            "server more time"
         )
 
 
