@@ -21,7 +21,7 @@ demo: .venv/installed  ## LIC and Leakage of the embedded data set's captioners
 	@$(BIN)/python -m bias_pipeline metric=lic,leakage captioner=all
 
 test: .venv/installed  ## run the tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm of their own
 	@$(BIN)/python -m pytest -m slurm -rs tests/cli/test_slurm.py
@@ -35,6 +35,7 @@ format: .venv/installed  ## put the code in its format
 bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.text
 	@$(BIN)/python -m benchmarks.counting
+	@$(BIN)/python -m benchmarks.attackers
 	@$(BIN)/python -m benchmarks.cells
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
@@ -42,6 +43,7 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.lic_reproduction.lstm $(DATA)
 	@$(BIN)/python -m experiments.dbac_readings.reproduce $(DATA)
 	@$(BIN)/python -m experiments.age.reproduce $(DATA)
+	@$(BIN)/python -m experiments.metric_comparison.reproduce $(DATA)
 
 clean:  ## remove what runs and tests have left; the environment stays
 	@rm -rf outputs/[!R]* outputs/.[!.]* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline import launch
+from bias_pipeline.analysis.compare import higher_is_better
 from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import cell
 from bias_pipeline.corpus import Corpus
@@ -28,6 +29,7 @@ _VARIANTS = frozenset({"race_unsure"})
 # captions, three seeds: 5.6 and 34 s); leakage reuses lic's answers; the others are estimates.
 _PER_SEED = {"lic": 3e-5, "leakage": 0.0, "dbac": 2e-4, "dpa": 2e-5}
 _PER_CAPTION, _PER_CELL = 1e-5, 1.0
+_DEARER = {"quality": 8e-5}  # of the metrics that train nothing
 _SEEDS = (5, 3)
 _FEW_CAPTIONS = 10_000
 
@@ -187,7 +189,8 @@ def _cost(corpus: Corpus, metrics: Sequence[str], seeds: int) -> float:
     """Expected seconds of an attribute's cells."""
     captions = len(corpus.model) + len(corpus.human)
     attacks = sum(_PER_SEED[name] * seeds * captions for name in metrics if name in _PER_SEED)
-    counting = sum(_PER_CAPTION * captions for name in metrics if name not in _PER_SEED)
+    counted = [_DEARER.get(name, _PER_CAPTION) for name in metrics if name not in _PER_SEED]
+    counting = captions * sum(counted)
     return attacks + counting + _PER_CELL * len(metrics)
 
 
@@ -234,6 +237,8 @@ def _above(result: Result) -> list[str]:
 
     A metric that cannot go below that value lies above it by chance alone, so it is no evidence.
     """
+    if higher_is_better(result):
+        return []  # how good captions are, not how fair
     told = reading(result)
     low = _first(told.get("range"))
     lower = str(told.get("direction", "")).startswith("lower")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLURM, LOCAL = "submitit_slurm", "submitit_local"
+SLURM, LOCAL, JOBLIB = "submitit_slurm", "submitit_local", "joblib"
 POLL_S = 1.0
 QUEUE_S = 30  # at most so long between two looks at the queue
 
@@ -80,14 +80,23 @@ def launcher_of(config: DictConfig) -> str:
     return str(config.hydra.runtime.choices.get("hydra/launcher", "basic"))
 
 
+def own_job() -> str | None:
+    """The Slurm job that this process is part of, ``12_0`` in an array; None outside of Slurm."""
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    if array:
+        return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
+    return os.environ.get("SLURM_JOB_ID")
+
+
 def check(config: DictConfig) -> None:
     """Refuse what a launcher cannot do before anything is written.
 
     Raises:
-        UsageError: if a cell were to run in several tasks.
+        UsageError: if a cell were to run in several tasks, or more jobs at once than devices.
         ResourceError: if there is no Slurm to submit to.
     """
     launcher = launcher_of(config)
+    _check_devices(config, launcher)
     if launcher not in (SLURM, LOCAL):
         return
     tasks = int(config.hydra.launcher.tasks_per_node) * int(config.hydra.launcher.nodes)
@@ -101,6 +110,20 @@ def check(config: DictConfig) -> None:
         raise ResourceError(
             "hydra/launcher=submitit_slurm: sbatch is absent, so there is no Slurm here; run it on "
             "a login node, or choose hydra/launcher=joblib"
+        )
+
+
+def _check_devices(config: DictConfig, launcher: str) -> None:
+    """A process keeps its device, so no process may be without one while others live on."""
+    devices = list(config.devices)
+    if len(set(map(str, devices))) < len(devices):
+        raise UsageError(f"devices={devices}: name each once")
+    if not devices or launcher != JOBLIB:
+        return
+    at_once = int(config.hydra.launcher.n_jobs)
+    if not 1 <= at_once <= len(devices):
+        raise UsageError(
+            f"hydra.launcher.n_jobs={at_once} must be 1 to {len(devices)}, as many as devices"
         )
 
 

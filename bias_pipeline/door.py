@@ -51,6 +51,7 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
     """The command that the first word names; without one, ``run``."""
     commands: dict[str, Command] = {
         "run": _run,
+        "submit": _submit,
         "audit": _audit,
         "compare": _compare,
         "report": _report,
@@ -90,6 +91,12 @@ def _run(words: list[str]) -> int:
     if words[:1] in (["-h"], ["--help"]):
         return _help(words)
     return launch.run(words).exit_code
+
+
+def _submit(words: list[str]) -> int:
+    from bias_pipeline import detached
+
+    return detached.submit(words)
 
 
 def _audit(words: list[str]) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline import cluster, stopping
+from bias_pipeline import cluster, devices, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.composition import Cell, cell_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
@@ -72,6 +72,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
 
     hydra_config = HydraConfig.get()
     here = cell_of(config, hydra_config.runtime.choices)
+    devices.of_this_process([str(name) for name in here.tree["devices"]])  # before CUDA starts
     corpus = here.corpus()
     info = resolve(here.tree["metric"]["_target_"]).info
     seeds = _seeds(here.tree["seeds"])
@@ -85,14 +86,16 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     )
     store = ResultStore(here.tree["paths"]["outputs"])
     with store.claim(identity):
-        if store.load(identity) is not None:
-            return {"run_id": identity, "status": "cached", "exit_code": 0}
-        metric = here.build("metric")
-        result = _compute(here, corpus, metric, seeds, identity, hydra_config)
-        store.save(result)
-    for logger in (here.build("logger") or {}).values():
-        logger.try_log(result)
-    return {"run_id": identity, "status": "done", "exit_code": 0}
+        found = store.load(identity)
+        if found is None:
+            metric = here.build("metric")
+            result = _compute(here, corpus, metric, seeds, identity, hydra_config)
+            store.save(result)
+        if not store.is_logged(identity):
+            for logger in (here.build("logger") or {}).values():
+                logger.try_log(found or result, resumed=found is not None)
+            store.mark_logged(identity)
+    return {"run_id": identity, "status": "cached" if found else "done", "exit_code": 0}
 
 
 def _compute(
@@ -104,7 +107,11 @@ def _compute(
     facts = {
         "config": here.tree["metric"],
         "overrides": _overrides(hydra),
-        "job": {"launcher": hydra.runtime.choices.get("hydra/launcher"), "id": _job_id(hydra)},
+        "job": {
+            "launcher": hydra.runtime.choices.get("hydra/launcher"),
+            "id": _job_id(hydra),
+            "device": devices.held(),
+        },
     }
     origin = Origin(**{name: here.choice(name) for name in names})
     return run_cell(corpus, metric, seeds, run_id=identity, origin=origin, facts=facts)
@@ -123,7 +130,7 @@ def _job_id(hydra: Any) -> str | None:
     from omegaconf import OmegaConf
 
     found = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
-    return None if found is None else str(found)
+    return cluster.own_job() if found is None else str(found)
 
 
 def _seeds(value: object) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,23 +62,19 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     Raises:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
     """
-    os.environ[INVOCATION] = new_invocation()
-    words = spelled_out(words)
-    options = options_of(words)
-    check_names(options)
-    overrides = expand(options)
-    config = compose_config(first_choices(overrides), options)
+    sweep = prepare(words)
+    options, overrides, config = sweep.options, sweep.overrides, sweep.config
     launcher = cluster.launcher_of(config)
     multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
     multirun = multirun or launcher == cluster.SLURM  # else Hydra would run it here
-    flags = [word for word in words if word not in (*options.overrides, "-m", "--multirun")]
+    flags = [word for word in sweep.words if word not in (*options.overrides, "-m", "--multirun")]
     if options.cfg or options.info or options.hydra_help or options.shell_completion:
         _hydra([*flags, *first_choices(overrides)])
         return Finished(Path(config.paths.outputs))
     cluster.check(config)
     check_captioners(overrides, config)
     folder = _job_folder(config, multirun)
-    _make(folder)
+    make_folder(folder)
     started = time.monotonic()
     with cluster.waiting(launcher, folder):
         _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
@@ -86,11 +83,42 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """What a command line asks for, checked.
+
+    Attributes:
+        words: the command line.
+        options: Hydra's flags.
+        overrides: with ``all`` replaced by what it stands for.
+        config: of its first job.
+    """
+
+    words: Sequence[str]
+    options: Namespace
+    overrides: Sequence[str]
+    config: DictConfig
+
+
+def prepare(words: Sequence[str]) -> Sweep:
+    """Check what a command line asks for; nothing runs.
+
+    Raises:
+        UsageError: if it does not compose.
+    """
+    os.environ[INVOCATION] = new_invocation()
+    words = spelled_out(words)
+    options = options_of(words)
+    check_names(options)
+    overrides = expand(options)
+    return Sweep(words, options, overrides, compose_config(first_choices(overrides), options))
+
+
 def _job_folder(config: DictConfig, multirun: bool) -> Path:
     return Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Know before any work that results can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,7 @@ from bias_pipeline.stats.bootstrap import Draws
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
+LOGGED = ".logged"
 HEARTBEAT_S = 5.0
 STALE_S = 60.0
 
@@ -180,6 +181,15 @@ class ResultStore:
             ) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+    def is_logged(self, run_id: str) -> bool:
+        """Whether the loggers were told of a finished run."""
+        return (self.root / run_id / LOGGED).exists()
+
+    def mark_logged(self, run_id: str) -> None:
+        """Note that they were; where it cannot be noted, they are told again another time."""
+        with contextlib.suppress(OSError):
+            (self.root / run_id / LOGGED).touch()
 
     @contextmanager
     def claim(self, run_id: str) -> Iterator[None]:

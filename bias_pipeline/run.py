@@ -59,10 +59,12 @@ def run_cell(
         _row(name, part, corpus, metric, seeds, run_id, origin)
         for name, part in score.parts.items()
     ]
+    account = asdict(training)
+    curves = account.pop("curves")  # a line an epoch: a table beside the manifest
     manifest = {
         **_manifest(corpus, score),
         "metric": _reading(metric.info, score),
-        "training": asdict(training),
+        "training": account,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 3),
         **(facts or {}),
@@ -72,7 +74,8 @@ def run_cell(
         for name, part in score.parts.items()
         if name in HEADLINES and (own := part.estimate.draws)
     }
-    return Result(run_id, rows, manifest, score.predictions, corpus.ids, score.tables, draws)
+    tables = {**score.tables, **({"curves": curves} if curves else {})}
+    return Result(run_id, rows, manifest, score.predictions, corpus.ids, tables, draws)
 
 
 def _row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -22,10 +22,27 @@ def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
     return rows
 
 
+def rows_of(
+    study: Path, run: Callable[[Path, Path], pd.DataFrame], arguments: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of a study: measured anew if a folder of data is named, else those committed.
+
+    Args:
+        study: its folder.
+        run: from the data and the folder for runs to rows.
+        arguments: ``[DATA [OUTPUTS]]``.
+    """
+    path = study / "rows.csv"
+    if arguments:
+        outputs = arguments[1] if len(arguments) > 1 else f"outputs/{study.name}"
+        run(Path(arguments[0]), Path(outputs)).to_csv(path, index=False, float_format="%.6g")
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
 def published(paper: str, table: str, part: str) -> pd.DataFrame:
     """A printed table in per cent: rows of models, columns of quantities and their deviations."""
     rows = pd.read_csv(HERE / "published" / f"{paper}.csv", dtype={"table": str})
-    own = rows[(rows["table"] == table) & (rows["part"] == part)]
+    own = rows[(rows["table"] == table) & (rows["part"].fillna("") == part)]
     values = own.pivot_table(index="row", columns="column", values="value", sort=False)
     stds = own.pivot_table(index="row", columns="column", values="std", sort=False)
     return values.join(stds.add_suffix("_std"))

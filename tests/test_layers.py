@@ -28,11 +28,11 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"targets", "cluster"},
+    {"targets", "cluster", "devices"},
     {"composition"},
     {"job", "loader"},
     {"launch"},
-    {"contest", "data", "audit", "attribution"},
+    {"contest", "data", "audit", "attribution", "detached"},
     {"door"},
     {"__main__"},
 ]

@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results import Result, Row
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
+
+FloatArray = npt.NDArray[np.float64]
+
+# What the winner makes the first captioner: whether quality is compared, then who won.
+_WORDS = {
+    False: {"first": "fairer", "other": "less fair"},
+    True: {"first": "better", "other": "worse"},
+}
 
 
 @dataclass(frozen=True)
@@ -21,8 +30,8 @@ class Standing:
 
     Attributes:
         row: its headline.
-        unfairness: what is ranked: the headline itself where lower is fairer, else its distance
-            from the metric's neutral value.
+        unfairness: what is ranked: the headline itself where lower is fairer, less it where higher
+            is better, else its distance from the metric's neutral value.
         letters: captioners that share one cannot be told apart.
     """
 
@@ -63,6 +72,7 @@ class Contest:
         first: the captioner that was named first.
         standings: the fairest first.
         duels: the first against every other, in the order of naming.
+        quality: whether what is compared is how good captions are, not how fair.
     """
 
     metric: str
@@ -70,6 +80,7 @@ class Contest:
     first: str
     standings: Sequence[Standing]
     duels: Sequence[Duel]
+    quality: bool = False
 
     def verdicts(self) -> list[str]:
         """One sentence a duel."""
@@ -97,7 +108,7 @@ def contests(
         DataError: if cells differ in seeds or resampling.
     """
     found = []
-    for group in _alike(results):
+    for group in alike(results):
         for part in HEADLINES:
             own = [r for r in group if part in draws[r.run_id]]
             if len(own) >= least:
@@ -105,7 +116,7 @@ def contests(
     return found
 
 
-def _alike(results: Sequence[Result]) -> list[list[Result]]:
+def alike(results: Sequence[Result]) -> list[list[Result]]:
     """Results in groups that share all but the captioner."""
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
@@ -123,12 +134,12 @@ def _contest(
     level: float,
 ) -> Contest:
     rows = {r.rows[0].captioner: _headline(r, part) for r in results}
-    ranked = {r.rows[0].captioner: _unfairness(r, part, draws[r.run_id][part]) for r in results}
+    placed = {r.rows[0].captioner: _unfairness(r, part, draws[r.run_id][part]) for r in results}
     pairs = list(combinations(rows, 2))
-    found = [paired_difference(ranked[one], ranked[two], level) for one, two in pairs]
+    found = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in found])
     differ = {pair: p < 1 - level for pair, p in zip(pairs, adjusted, strict=True)}
-    means = {name: float(own.per_seed.mean()) for name, own in ranked.items()}
+    means = {name: float(own.per_seed.mean()) for name, own in placed.items()}
     order = sorted(rows, key=lambda name: means[name])
     letters = significance_groups(order, differ)
     first = next(iter(rows))
@@ -142,6 +153,7 @@ def _contest(
             for (one, two), estimate, p in zip(pairs, found, adjusted, strict=True)
             if one == first
         ],
+        quality=higher_is_better(results[0]),
     )
 
 
@@ -151,25 +163,49 @@ def _headline(result: Result, part: str) -> Row:
 
 def _unfairness(result: Result, part: str, own: Draws) -> Draws:
     """What is ranked: see :class:`Standing`."""
+    return Draws(ranked(result, part, own.per_seed), ranked(result, part, own.resampled))
+
+
+def ranked(result: Result, part: str, values: FloatArray) -> FloatArray:
+    """Headlines as they are ranked, the lower the better; see :class:`Standing`.
+
+    Args:
+        result: whose metric says how its headlines are read.
+        part: the headline.
+        values: of it, any shape.
+    """
     reading = result.manifest.get("metric", {})
+    if higher_is_better(result):
+        return -values
     if not isinstance(reading, Mapping) or str(reading.get("direction", "")).startswith("lower"):
-        return own
+        return values
     neutrals = reading.get("neutral", {})
     neutral = float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
-    return Draws(np.abs(own.per_seed - neutral), np.abs(own.resampled - neutral))
+    return np.abs(values - neutral)
+
+
+def higher_is_better(result: Result) -> bool:
+    """Whether a metric tells how good captions are, not how fair."""
+    reading = result.manifest.get("metric", {})
+    return isinstance(reading, Mapping) and str(reading.get("direction", "")).startswith("higher")
 
 
 def _verdict(contest: Contest, duel: Duel) -> str:
-    scale = 100 if contest.standings[0].row.unit == "fraction" else 1
-    value, low, high = (
-        scale * number
-        for number in (duel.difference.value, duel.difference.ci_low, duel.difference.ci_high)
-    )
     name = contest.metric if contest.part == "score" else f"{contest.metric} {contest.part}"
     p = duel.difference.p_value
     told = "p < 0.001" if p < 0.001 else f"p {p:.3f}"
-    numbers = f"(difference {value:+.1f} [{low:.1f}, {high:.1f}], {told} after Holm)"
+    numbers = f"(difference {_told(contest, duel.difference)}, {told} after Holm)"
     if not duel.winner:
         return f"{name}: {contest.first} and {duel.other} cannot be told apart {numbers}"
-    better = "fairer" if duel.winner == "first" else "less fair"
+    better = _WORDS[contest.quality][duel.winner]
     return f"{name}: {contest.first} is {better} than {duel.other} {numbers}"
+
+
+def _told(contest: Contest, difference: Estimate) -> str:
+    """A difference of headlines with its interval; what was turned around to be ranked is back."""
+    digits, scale = (1, 100) if contest.standings[0].row.unit == "fraction" else (2, 1)
+    ends = [scale * difference.ci_low, scale * difference.ci_high]
+    value = scale * difference.value
+    if contest.quality:
+        value, ends = -value, [-ends[1], -ends[0]]
+    return f"{value:+.{digits}f} [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]"

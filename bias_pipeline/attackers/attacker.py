@@ -22,6 +22,9 @@ class Attacker(pl.LightningModule):
         head: vectors (N, D) to outputs (N, O).
         exclusive: whether groups exclude each other.
         optimizer: settings of Adam.
+
+    Attributes:
+        losses: mean loss over the training captions of each epoch so far, dropout included.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Attacker(pl.LightningModule):
         self.head = head
         self.exclusive = exclusive
         self.optimizer_settings = dict(optimizer)
+        self.losses: list[float] = []
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Outputs (N, O) before the sigmoid or softmax."""
@@ -47,14 +51,21 @@ class Attacker(pl.LightningModule):
         """The loss of a batch, times its weight if it has one."""
         del batch_idx
         tokens, lengths, targets, *weight = batch
-        outputs = self(tokens, lengths).float()
-        if self.exclusive and outputs.shape[1] > 1:
-            loss = nn.functional.cross_entropy(outputs, targets)
-        else:
-            wanted = targets.reshape(outputs.shape).float()
-            loss = nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
-        self.log("train_loss", loss, batch_size=len(lengths))
+        loss = self.loss(self(tokens, lengths), targets)
+        self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=len(lengths))
         return loss * weight[0] if weight else loss
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross-entropy of outputs (N, O) with what is true, (N,) groups or (N, T) tasks."""
+        outputs = outputs.float()
+        if self.exclusive and outputs.shape[1] > 1:
+            return nn.functional.cross_entropy(outputs, targets)
+        wanted = targets.reshape(outputs.shape).float()
+        return nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
+
+    def on_train_epoch_end(self) -> None:
+        """Put the epoch's mean loss down."""
+        self.losses.append(float(self.trainer.callback_metrics["train_loss"]))
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam."""

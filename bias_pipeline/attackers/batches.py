@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from bias_pipeline.encoders.nets import N_SPECIAL, PAD, UNKNOWN
 IntArray = npt.NDArray[np.int64]
 Batch = tuple[Tensor, Tensor, Tensor]
 WeightedBatch = tuple[Tensor, Tensor, Tensor, float]
+NumberedBatches = list[tuple[int, Batch | WeightedBatch]]
 
 
 class Vocabulary:
@@ -123,3 +125,24 @@ class SharedBatches:
                 weight = len(own) * self.share.world * self.parts / len(lengths)
                 rows = torch.from_numpy(own if len(own) else np.zeros(1, np.int64))
                 yield tokens[rows], lengths[rows], targets[rows], weight
+
+
+class SideBySide:
+    """Batches of several attackers, each in its own order, one of each at a time.
+
+    Where an attacker has fewer batches than another, it is left out of an epoch's last ones.
+
+    Args:
+        batches: of each attacker.
+    """
+
+    def __init__(self, batches: Sequence[LengthBatches | SharedBatches]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return max(map(len, self.batches))
+
+    def __iter__(self) -> Iterator[NumberedBatches]:
+        steps: Iterable[Sequence[Batch | WeightedBatch | None]] = zip_longest(*self.batches)
+        for step in steps:
+            yield [(number, own) for number, own in enumerate(step) if own is not None]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse, special
 
 from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled
-from bias_pipeline.attackers.probe import Job, Probe
+from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 
@@ -52,7 +52,7 @@ class ConvexProbe(Probe):
             "inverse_penalty": self.inverse_penalty,
         }
 
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[FloatArray]:
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Answered]:
         """One fit a job."""
         if not jobs:
             return
@@ -61,7 +61,7 @@ class ConvexProbe(Probe):
             kept = self.encoder.select(index, job.train)
             x_train = self.encoder.encode(index, job.train, kept)
             x_test = self.encoder.encode(index, job.test, kept)
-            yield self._answer(x_train, data.labels[job.train], x_test, data)
+            yield Answered(self._answer(x_train, data.labels[job.train], x_test, data))
 
     def _answer(
         self, x: sparse.csr_array, y: IntArray, x_test: sparse.csr_array, data: Labelled

@@ -1,25 +1,26 @@
-"""The neural engine: fresh attackers for all splits, one single-threaded process a core.
+"""The neural engine: fresh attackers for all splits, at once in the way that suits the device.
 
-Measured on two cores, that beats one process with two threads: small matrices do not share well.
-With several devices all processes train the same attacker, one after the other (``team.py``).
-PyTorch is imported by the processes that train, never for a cached answer.
+On processors, one single-threaded process a core: measured on two cores, that beats one process
+with two threads (``benchmarks/attackers.py``); small matrices do not share well. On a GPU, one
+ensemble over stacked weights (``ensemble.py``). With several devices all processes train the same
+attacker, one after the other (``team.py``). PyTorch is imported by the processes that train, never
+for a cached answer.
 """
 
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from bias_pipeline.attackers import workers
 from bias_pipeline.attackers.data import FloatArray, Labelled
-from bias_pipeline.attackers.probe import Job, Probe
+from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.attackers.recipe import (
     HeadSpec,
     NetSpec,
@@ -29,11 +30,13 @@ from bias_pipeline.attackers.recipe import (
     smaller,
 )
 from bias_pipeline.attackers.record import current
-from bias_pipeline.attackers.team import WHOLE, Share, team, world_size
+from bias_pipeline.attackers.team import Share, team, world_size
+from bias_pipeline.attackers.training import train_attacker, train_ensemble
 from bias_pipeline.errors import DataError, ResourceError
 
 VERSION = 1  # raise it whenever any answer changes
 ATTEMPTS = 3
+EVERYONE = 1_000_000  # an ensemble of all attackers of a call
 RETRY_STRIDE = 1_000_003  # seeds of retries lie far from all seeds in use
 
 log = logging.getLogger(__name__)
@@ -44,12 +47,12 @@ class Trained:
     """What came of one attacker.
 
     Attributes:
-        probs: its answers.
+        answer: of the attacker that did not fail.
         attempts: how many attackers were trained until one did not fail.
         shortages: what was done each time memory was short.
     """
 
-    probs: FloatArray
+    answer: Answered
     attempts: int
     shortages: Sequence[Mapping[str, object]]
 
@@ -72,6 +75,9 @@ class NeuralProbe(Probe):
             several devices.
         cache: see :class:`Probe`.
         may_leave_gpu: see :class:`Recipe`.
+        ensemble: how many attackers are trained at once over stacked weights; 1 trains each
+            alone. If left out, all of a call on a single GPU, 1 elsewhere. Encoders that
+            ``encoders/stacked.py`` does not know are trained one after the other all the same.
     """
 
     def __init__(
@@ -84,23 +90,46 @@ class NeuralProbe(Probe):
         processes: int | None = None,
         cache: str | None = None,
         may_leave_gpu: bool = True,
+        ensemble: int | None = None,
     ) -> None:
         super().__init__(cache)
+        flags = dict(trainer)
+        self.world = world_size(flags)
+        single, on_cpu = self.world == 1, flags.get("accelerator") == "cpu"
+        self.processes = processes or (workers.n_cores() if on_cpu and single else 1)
+        # A scaled loss, as float16 has, would tie the members of an ensemble to each other.
+        scaled = str(flags.get("precision")).startswith("16")
+        self.ensemble = ensemble or (1 if on_cpu or not single or scaled else EVERYONE)
+        self._check_sharing(scaled)
         self.recipe = Recipe(
-            encoder, head, dict(optimizer), batch_size, dict(trainer), may_leave_gpu=may_leave_gpu
+            encoder,
+            head,
+            dict(optimizer),
+            batch_size,
+            flags,
+            may_leave_gpu=may_leave_gpu,
+            stacked=self.ensemble > 1,
         )
-        self.world = world_size(self.recipe.trainer)
-        alone = self.recipe.trainer.get("accelerator") == "cpu" and self.world == 1
-        self.processes = processes or (workers.n_cores() if alone else 1)
+
+    def _check_sharing(self, scaled: bool) -> None:
         if self.world > 1 and self.processes > 1:
             raise ValueError(
                 f"processes={self.processes} and trainer.devices={self.world} exclude each other; "
                 "choose one of them"
             )
+        if self.ensemble < 1 or (self.ensemble > 1 and (self.world > 1 or scaled)):
+            raise ValueError(
+                f"probe.ensemble={self.ensemble} must be 1 or more, and 1 with several "
+                "trainer.devices or with trainer.precision=16-mixed"
+            )
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The recipe and the version; how many processes share the work does not matter."""
+        """The recipe and the version; how many attackers or processes share the work plays no part.
+
+        Whether weights are stacked at all does: sums are in another order then.
+        """
+        stacked = {"stacked": True} if self.recipe.stacked else {}
         return {
             "probe": "neural",
             "version": VERSION,
@@ -109,20 +138,22 @@ class NeuralProbe(Probe):
             "optimizer": self.recipe.optimizer,
             "batch_size": self.recipe.batch_size,
             "trainer": self.recipe.trainer,
+            **stacked,
         }
 
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[FloatArray]:
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Answered]:
         """One fresh attacker a job, in order."""
-        tasks = [(self.recipe, data, job) for job in jobs]
-        answers: Iterable[Trained]
-        if self.processes > 1 and len(jobs) > 1:
-            answers = workers.pool(self.processes).map(_train, tasks)
+        groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
+        tasks = [(self.recipe, data, group) for group in groups]
+        found: Iterable[list[Trained]]
+        if self.processes > 1 and len(tasks) > 1:
+            found = workers.pool(self.processes).map(_train, tasks)
         else:
-            answers = map(_train, tasks)
+            found = map(_train, tasks)
         try:
-            for job, answer in zip(jobs, answers, strict=True):
-                _account(answer, f"{data.name}, seed {job.seed}")
-                yield answer.probs
+            for job, trained in zip(jobs, chain.from_iterable(found), strict=True):
+                _account(trained, f"{data.name}, seed {job.seed}")
+                yield trained.answer
         except BrokenProcessPool as error:
             _stop_workers()
             raise ResourceError(
@@ -134,11 +165,11 @@ class NeuralProbe(Probe):
             raise
 
 
-def _account(answer: Trained, name: str) -> None:
+def _account(trained: Trained, name: str) -> None:
     """Put down for the manifest what was out of the ordinary."""
     current().world_size = current().world_size or 1
-    current().out_of_memory += map(dict, answer.shortages)
-    failed = answer.attempts - 1
+    current().out_of_memory += map(dict, trained.shortages)
+    failed = trained.attempts - 1
     if failed:
         current().failed += failed
         log.warning("%s: %d attackers failed", name, failed)
@@ -150,19 +181,28 @@ def _stop_workers() -> None:
     team.cache_clear()
 
 
-def _train(task: tuple[Recipe, Labelled, Job]) -> Trained:
-    """Train until an attacker does not fail.
+def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
+    """Train attackers at once; those that fail again, each by itself, until none does.
 
     Raises:
-        DataError: if all attempts fail.
+        DataError: if all attempts of one fail.
     """
-    recipe, data, job = task
+    recipe, data, jobs = task
     shortages: list[Mapping[str, object]] = []
+    first = _train_within_memory(recipe, data, jobs, shortages)
+    trained = [_until_sound(recipe, data, *pair) for pair in zip(jobs, first, strict=True)]
+    return [replace(trained[0], shortages=[*shortages, *trained[0].shortages]), *trained[1:]]
+
+
+def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> Trained:
+    shortages: list[Mapping[str, object]] = []
+    answer = first
     for attempt in range(1, ATTEMPTS + 1):
-        seed = job.seed + (attempt - 1) * RETRY_STRIDE
-        probs = _train_within_memory(recipe, data, replace(job, seed=seed), shortages)
-        if not _failed(probs, data, job):
-            return Trained(probs, attempt, shortages)
+        if attempt > 1:
+            again = replace(job, seed=job.seed + (attempt - 1) * RETRY_STRIDE)
+            (answer,) = _train_within_memory(recipe, data, [again], shortages)
+        if not _failed(answer.probs, data, job):
+            return Trained(answer, attempt, shortages)
     raise DataError(
         f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or answered all "
         "captions alike; lower probe.optimizer.lr or raise trainer.max_epochs"
@@ -177,46 +217,59 @@ def _failed(probs: FloatArray, data: Labelled, job: Job) -> bool:
 
 
 def _train_within_memory(
-    recipe: Recipe, data: Labelled, job: Job, shortages: list[Mapping[str, object]]
-) -> FloatArray:
-    """Train; where memory is short, once more with batches in smaller parts.
+    recipe: Recipe,
+    data: Labelled,
+    jobs: Sequence[Job],
+    shortages: list[Mapping[str, object]],
+) -> list[Answered]:
+    """Train; where memory is short, fewer attackers at once, then batches in smaller parts.
 
     Raises:
         ResourceError: if there is no smaller way left.
     """
-    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
     try:
-        return train(recipe, data, job)
+        return _train_as_told(recipe, data, jobs)
     except RuntimeError as error:
         if not is_shortage(error):
             raise
         reason = str(error).partition("\n")[0][:200]
     free_memory()
+    if len(jobs) > 1:
+        half = len(jobs) // 2
+        shortages.append({**_shortage(data, jobs[0], reason), "then_ensemble": half})
+        log.warning("%s: out of memory; again with %d attackers at once", data.name, half)
+        groups = (jobs[:half], jobs[half:])
+        return [one for own in groups for one in _train_within_memory(recipe, data, own, shortages)]
     less = smaller(recipe)
     if less is None:
         raise ResourceError(
-            f"{data.name}, seed {job.seed}: out of memory with one caption at a time ({reason}); "
-            "choose a smaller encoder or leave the device to this run alone"
+            f"{data.name}, seed {jobs[0].seed}: out of memory with one caption at a time "
+            f"({reason}); choose a smaller encoder or leave the device to this run alone"
         )
     accelerator = str(less.trainer.get("accelerator"))
-    shortages.append(
-        {
-            "data": data.name,
-            "seed": job.seed,
-            "error": reason,
-            "then_parts": less.parts,
-            "then_accelerator": accelerator,
-        }
-    )
+    then = {"then_parts": less.parts, "then_accelerator": accelerator}
+    shortages.append({**_shortage(data, jobs[0], reason), **then})
     told = "%s, seed %d: out of memory; again with batches in %d parts, accelerator %s"
-    log.warning(told, data.name, job.seed, less.parts, accelerator)
-    return _train_within_memory(less, data, job, shortages)
+    log.warning(told, data.name, jobs[0].seed, less.parts, accelerator)
+    return _train_within_memory(less, data, jobs, shortages)
 
 
-def _train_together(recipe: Recipe, data: Labelled, job: Job) -> FloatArray:
+def _shortage(data: Labelled, job: Job, reason: str) -> dict[str, object]:
+    return {"data": data.name, "seed": job.seed, "error": reason}
+
+
+def _train_as_told(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Answered]:
+    if recipe.stacked:
+        return train_ensemble(recipe, data, jobs)
+    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
+    return [train(recipe, data, job) for job in jobs]
+
+
+def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Answered:
     """As :func:`train_attacker`, by a process for each device.
 
-    Each answers its share of the test captions, so every caption is answered once.
+    Each answers its share of the test captions, so every caption is answered once. Its loss is the
+    mean of theirs.
     """
     try:
         shares = team(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
@@ -224,96 +277,15 @@ def _train_together(recipe: Recipe, data: Labelled, job: Job) -> FloatArray:
         _stop_workers()  # the others wait for the one that failed
         raise
     current().world_size = world = shares[0][1]
-    probs = np.full((len(job.test), shares[0][0].shape[1]), np.nan)
+    probs = np.full((len(job.test), shares[0][0].probs.shape[1]), np.nan)
     for rank, (own, _) in enumerate(shares):
-        probs[rank::world] = own
-    return probs
+        probs[rank::world] = own.probs
+    return Answered(probs, tuple(np.mean([own.losses for own, _ in shares], axis=0).tolist()))
 
 
-def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[FloatArray, int]:
-    """The answers of one of the processes, and how many of them PyTorch counts."""
-    probs = train_attacker(recipe, data, job, share)
+def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[Answered, int]:
+    """What one of the processes answered, and how many of them PyTorch counts."""
+    answer = train_attacker(recipe, data, job, share)
     from torch import distributed
 
-    return probs, distributed.get_world_size()
-
-
-def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> FloatArray:
-    """Train one attacker and return its answers on the test captions.
-
-    Args:
-        recipe: how.
-        data: captions and labels.
-        job: which rows are trained on and tested; its seed decides weights and batches.
-        share: which part of each batch is trained on here, and which test captions are answered.
-
-    Returns:
-        (M, K) or (M, T) probabilities, M the test captions of the share.
-    """
-    import torch
-
-    from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
-
-    torch.set_num_threads(1)
-    torch.manual_seed(job.seed)
-    vocabulary = Vocabulary(data.captions, job.train)
-    exclusive = not data.multi_label
-    n_outputs = 1 if exclusive and data.n_classes == 2 else data.n_classes
-    encoder = recipe.encoder.build(vocabulary.size)
-    head = recipe.head.build(int(encoder.output_dim), n_outputs)  # type: ignore[arg-type]
-    attacker = Attacker(encoder, head, exclusive=exclusive, optimizer=recipe.optimizer)
-    targets = torch.from_numpy(data.labels[job.train])
-    padded = vocabulary.padded(data.captions, job.train)
-    batches: Any = LengthBatches(*padded, targets, recipe.batch_size, job.seed)
-    if share.world > 1:
-        torch.manual_seed(job.seed + share.rank)  # dropout of its own; weights come from rank 0
-    if share.world > 1 or recipe.parts > 1:
-        batches = SharedBatches(batches, share, recipe.parts)
-    _fit(attacker, batches, _flags(recipe))
-    answers = attacker.cpu().probabilities(*vocabulary.padded(data.captions, share.of(job.test)))
-    return np.asarray(answers.numpy(), np.float64)
-
-
-def _flags(recipe: Recipe) -> Mapping[str, Any]:
-    """Lightning's flags; the parts of a batch are one step."""
-    steps = int(recipe.trainer.get("accumulate_grad_batches") or 1) * recipe.parts
-    return {**recipe.trainer, "accumulate_grad_batches": steps}
-
-
-def _fit(attacker: Any, batches: Any, flags: Mapping[str, Any]) -> None:
-    """Lightning's loop; its advice for data loaders does not fit a list in memory."""
-    import pytorch_lightning as pl
-    from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
-        LightningEnvironment,
-    )
-
-    for name in ("pytorch_lightning", "lightning_fabric"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    settings = {**flags, "precision": flags.get("precision") or _precision(flags)}
-    # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
-    settings["plugins"] = [LightningEnvironment()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            pl.Trainer(**settings).fit(attacker, batches)
-        except SystemExit as stop:
-            if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
-                raise KeyboardInterrupt from stop
-            raise
-
-
-def _precision(flags: Mapping[str, Any]) -> str:
-    """bfloat16 products where the processor multiplies them itself, else float32."""
-    return "bf16-mixed" if flags.get("accelerator") != "cpu" or has_bf16() else "32-true"
-
-
-@lru_cache(maxsize=1)
-def has_bf16() -> bool:
-    """Whether this processor multiplies bfloat16 matrices itself."""
-    try:
-        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
-            flags = next((line for line in file if line.startswith("flags")), "")
-    except OSError:
-        return False
-    return "avx512_bf16" in flags or "amx_bf16" in flags
+    return answer, distributed.get_world_size()

@@ -16,6 +16,8 @@ from bias_pipeline.cache import ArrayCache
 from bias_pipeline.progress import track
 from bias_pipeline.split import Split
 
+LOSSES = "-losses"  # after the key of an attacker's answers, that of its losses
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -24,6 +26,19 @@ class Job:
     seed: int
     train: IntArray
     test: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What came of one attacker.
+
+    Attributes:
+        probs: (M, K) or (M, T) its answers on its test captions.
+        losses: mean loss on its training captions in each epoch; empty if it has no epochs.
+    """
+
+    probs: FloatArray
+    losses: tuple[float, ...] = ()
 
 
 class Probe(ABC):
@@ -43,8 +58,8 @@ class Probe(ABC):
         """Everything that decides an attacker's answers, as plain data."""
 
     @abstractmethod
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterable[FloatArray]:
-        """The answers of a fresh attacker for each job, in order: (tests, K) or (tests, T)."""
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterable[Answered]:
+        """What a fresh attacker answers for each job, in order."""
 
     def fit_predict(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
         """Train what has not been trained before.
@@ -73,19 +88,32 @@ class Probe(ABC):
         )
 
     def _answers(self, data: Labelled, jobs: Sequence[Job]) -> list[FloatArray]:
-        if self.cache is None:
-            current().trained += len(jobs)
-            return list(track(self.train(data, jobs), len(jobs)))
         keys = [self._key(data, job) for job in jobs]
-        found = {key: self.cache.get(key) for key in keys}
+        found = {key: self._kept(key) for key in keys}
         missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
         current().trained += len(missing)
         current().cached += len(jobs) - len(missing)
         answers = track(self.train(data, [job for _, job in missing]), len(missing))
-        for (key, _), probs in zip(missing, answers, strict=True):
-            self.cache.put(key, probs)
-            found[key] = probs
-        return [answer for key in keys if (answer := found[key]) is not None]
+        for (key, _), fresh in zip(missing, answers, strict=True):
+            self._keep(key, fresh)
+            found[key] = fresh
+        whole = [answer for key in keys if (answer := found[key]) is not None]
+        for job, answer in zip(jobs, whole, strict=True):
+            current().add_curve(data.name, job.seed, answer.losses)
+        return [answer.probs for answer in whole]
+
+    def _kept(self, key: str) -> Answered | None:
+        probs = None if self.cache is None else self.cache.get(key)
+        if self.cache is None or probs is None:
+            return None
+        losses = self.cache.get(key + LOSSES)
+        return Answered(probs, () if losses is None else tuple(losses.tolist()))
+
+    def _keep(self, key: str, answer: Answered) -> None:
+        if self.cache is not None:
+            if answer.losses:
+                self.cache.put(key + LOSSES, np.array(answer.losses))
+            self.cache.put(key, answer.probs)
 
     def _key(self, data: Labelled, job: Job) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())

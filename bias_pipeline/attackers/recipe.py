@@ -40,6 +40,7 @@ class Recipe:
         parts: pieces that each batch is cut into so that it fits the memory; gradients are added
             up, so weights change as they would with the whole batch.
         may_leave_gpu: whether to train on the processor when the GPU's memory does not do.
+        stacked: whether attackers, even a single one, are trained as an ensemble.
     """
 
     encoder: NetSpec
@@ -49,6 +50,7 @@ class Recipe:
     trainer: Mapping[str, Any]
     parts: int = 1
     may_leave_gpu: bool = True
+    stacked: bool = False
 
 
 def is_shortage(error: RuntimeError) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ class Training:
         failed: attackers that diverged or answered all alike, and were replaced.
         world_size: processes that trained each attacker together; None if no network was trained.
         out_of_memory: what was done each time memory was short.
+        curves: side, seed, epoch and mean training loss of every epoch of every attacker.
     """
 
     trained: int = 0
@@ -25,6 +26,21 @@ class Training:
     failed: int = 0
     world_size: int | None = None
     out_of_memory: list[dict[str, object]] = field(default_factory=list)
+    curves: list[dict[str, object]] = field(default_factory=list)
+
+    def add_curve(self, side: str, seed: int, losses: Sequence[float]) -> None:
+        """Put the losses of an attacker down, one for each epoch.
+
+        Example:
+            >>> training = Training()
+            >>> training.add_curve("model", 12, [0.7, 0.5])
+            >>> training.curves[1]
+            {'side': 'model', 'seed': 12, 'epoch': 2, 'train_loss': 0.5}
+        """
+        self.curves += [
+            {"side": side, "seed": seed, "epoch": epoch, "train_loss": loss}
+            for epoch, loss in enumerate(losses, start=1)
+        ]
 
 
 _current: ContextVar[Training | None] = ContextVar("training", default=None)

@@ -18,9 +18,38 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "gender_ratio": ("hendricks2018snowboard",),
     "group_accuracy": ("tang2021gaic",),
     "cooccurrence": ("zhao2017mals", "hendricks2018snowboard", "seshadri2024"),
+    "quality": ("vedantam2015cider", "papineni2002bleu", "denkowski2014meteor"),
 }
 
 _ENTRIES: dict[str, tuple[str, dict[str, str]]] = {
+    "vedantam2015cider": (
+        "inproceedings",
+        {
+            "author": "Vedantam, Ramakrishna and Zitnick, C. Lawrence and Parikh, Devi",
+            "title": "CIDEr: Consensus-based Image Description Evaluation",
+            "booktitle": "CVPR",
+            "year": "2015",
+        },
+    ),
+    "papineni2002bleu": (
+        "inproceedings",
+        {
+            "author": "Papineni, Kishore and Roukos, Salim and Ward, Todd and Zhu, Wei-Jing",
+            "title": "BLEU: a Method for Automatic Evaluation of Machine Translation",
+            "booktitle": "ACL",
+            "year": "2002",
+        },
+    ),
+    "denkowski2014meteor": (
+        "inproceedings",
+        {
+            "author": "Denkowski, Michael and Lavie, Alon",
+            "title": "Meteor Universal: Language Specific Translation Evaluation for Any Target "
+            "Language",
+            "booktitle": "Workshop on Statistical Machine Translation",
+            "year": "2014",
+        },
+    ),
     "hirota2022lic": (
         "inproceedings",
         {

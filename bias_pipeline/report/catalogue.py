@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bias_pipeline.paths import choices_of, conf_dir
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _HELP = """\
 bias_pipeline: does an image captioner amplify societal bias?
 
 Usage:
   python -m bias_pipeline [run] [key=value ...]     run a cell, or a sweep of cells
+  python -m bias_pipeline submit [key=value ...]    a sweep as Slurm jobs that need no parent
   python -m bias_pipeline audit FILE --attributes LABELS [--captions HUMAN] [--objects OBJECTS]
                                                     one file of captions, start to report
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
@@ -81,7 +87,7 @@ def help_text() -> str:
 
 
 def print_metrics() -> None:
-    """Print every metric with the eight properties of the papers' tables."""
+    """Print every metric with the eight properties of the papers' tables, and what each sees."""
     import yaml
     from rich.console import Console
     from rich.table import Table
@@ -92,15 +98,42 @@ def print_metrics() -> None:
     for name in choices_of(conf_dir() / "metric"):
         target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
         table.add_row(*_described(name, target))
-    Console(width=None if Console().is_terminal else 200).print(table)
+    console = Console(width=None if Console().is_terminal else 200)
+    console.print(table)
+    console.print("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it")
+    console.print(_behaviours())
+
+
+def _behaviours() -> Table:
+    """What moves which headline."""
+    from rich.table import Table
+
+    from bias_pipeline.analysis.behaviour import BEHAVIOURS
+
+    table = Table(title="What metrics see: tested on small corpora", title_justify="left")
+    headings = ("captions differ in", "", "moves", "stays", "absent")
+    for heading in headings:
+        table.add_column(heading)
+    for name, behaviour in BEHAVIOURS.items():
+        told = [
+            ", ".join(line for line, own in behaviour.verdicts.items() if own == verdict)
+            for verdict in headings[2:]
+        ]
+        table.add_row(name, behaviour.title, *told)
+    return table
 
 
 def _described(name: str, target: str) -> list[str]:
     import importlib
 
+    from bias_pipeline.analysis.behaviour import is_tested
+
     module, _, attribute = target.rpartition(".")
     info = getattr(importlib.import_module(module), attribute).info
-    ticks = ["✓" if getattr(info, prop) else "" for prop in PROPERTIES]
+    ticks = [
+        ("✓✓" if is_tested(name, prop) else "✓") if getattr(info, prop) else ""
+        for prop in PROPERTIES
+    ]
     low, high = info.range
     bounds = f"{low:g} … {high:g}"
     return [name, info.title, bounds, f"{info.neutral:g}", *ticks, info.reference]

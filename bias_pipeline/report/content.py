@@ -9,6 +9,7 @@ from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import contests
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.bibliography import bibtex
+from bias_pipeline.report.fronts import front_sections
 from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Report, Section
 from bias_pipeline.report.words import word_sections
@@ -83,6 +84,7 @@ def report_of(
     captioners = dict.fromkeys(row.captioner for row in rows)
     sections = [
         *overviews(results, found),
+        *front_sections(results, known),
         *directions(results),
         *contested(results, found),
         *further,

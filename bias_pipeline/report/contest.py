@@ -30,4 +30,6 @@ def print_contests(contests: Sequence[Contest]) -> None:
         console.print(shown)
         for verdict in contest.verdicts():
             console.print(printable(verdict), soft_wrap=True, markup=False)
-    console.print("captioners that share a letter cannot be told apart; the fairest stands first")
+    console.print(
+        "captioners that share a letter cannot be told apart; the fairest (the best) stands first"
+    )

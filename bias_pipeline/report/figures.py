@@ -150,6 +150,17 @@ def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
         pairs: the two headlines of each captioner.
         title: read aloud for those who cannot see it.
     """
+    return scatter(pairs, title, ("attribute to task", "task to attribute"))
+
+
+def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]) -> Plot:
+    """Two numbers of each captioner as a cross of their intervals.
+
+    Args:
+        pairs: what is across and what is up.
+        title: read aloud for those who cannot see it.
+        names: of the axes.
+    """
 
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(0, color=colours.faint, linewidth=1)
@@ -159,16 +170,16 @@ def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
             axes.plot(x, y, "o", color=colours.mark, markersize=5)
             axes.plot(_ends(across), (y, y), color=colours.mark, linewidth=1)
             axes.plot((x, x), _ends(up), color=colours.mark, linewidth=1)
-        axes.set_xlabel(f"attribute to task, {_unit(pairs[0][0])}")
-        axes.set_ylabel(f"task to attribute, {_unit(pairs[0][1])}")
+        axes.set_xlabel(printable(f"{names[0]}, {_unit(pairs[0][0])}"))
+        axes.set_ylabel(printable(f"{names[1]}, {_unit(pairs[0][1])}"))
         points = [(_scale(a) * a.value, _scale(b) * b.value) for a, b in pairs]
         crosses = [
             line
             for (x, y), (a, b) in zip(points, pairs, strict=True)
             for line in (((_ends(a)[0], y), (_ends(a)[1], y)), ((x, _ends(b)[0]), (x, _ends(b)[1])))
         ]
-        names = [printable(across.captioner) for across, _ in pairs]
-        name_points(axes, points, names, crosses, colours.faint)
+        captioners = [printable(across.captioner) for across, _ in pairs]
+        name_points(axes, points, captioners, crosses, colours.faint)
 
     return Plot(title, (6.4, 4.4), draw)
 

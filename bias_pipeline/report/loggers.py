@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar
 
 from bias_pipeline.errors import UsageError, did_you_mean
@@ -33,10 +34,21 @@ class ResultLogger(ABC):
     def log(self, result: Result) -> None:
         """Tell of a result; may raise anything."""
 
-    def try_log(self, result: Result) -> None:
-        """Tell of a result; whatever goes wrong is a warning, said once."""
+    def knows(self, result: Result) -> bool:
+        """Whether an earlier process told of a result before it ended; asked only then."""
+        del result
+        return False
+
+    def try_log(self, result: Result, *, resumed: bool = False) -> None:
+        """Tell of a result; whatever goes wrong is a warning, said once.
+
+        Args:
+            result: finished.
+            resumed: whether a process that ended may have told of it.
+        """
         try:
-            self.log(result)
+            if not (resumed and self.knows(result)):
+                self.log(result)
         except Exception as error:
             warn_once(f"{type(self).__name__}: {error}; results are whole without it")
 
@@ -59,6 +71,13 @@ class CsvLogger(ResultLogger):
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
+
+    def knows(self, result: Result) -> bool:
+        """Whether the file has rows of the run."""
+        if not self.path.is_file():
+            return False
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            return any(line.startswith(f"{result.run_id},") for line in lines)
 
     def log(self, result: Result) -> None:
         """Append the rows."""
@@ -137,6 +156,7 @@ class WandbLogger(ResultLogger):
             },
             "summary": _summary(result.rows),
             "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
+            "history": _history(result.tables.get("curves", ())),
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
@@ -170,6 +190,9 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
         reinit="create_new",
         settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
     )
+    run.define_metric("train_loss/*", step_metric="epoch", summary="none")
+    for losses in content["history"]:
+        run.log(losses)
     table = wandb.Table(columns=list(COLUMNS), data=content["rows"])
     run.log({"rows": table})
     run.summary.update(content["summary"])
@@ -215,6 +238,24 @@ def _summary(rows: Sequence[Row]) -> dict[str, float]:
     found = {row.part: row.value for row in rows}
     found |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
     return {key: value for key, value in found.items() if not math.isnan(value)}
+
+
+def _history(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """For every epoch, the training loss on each side, mean over its attackers.
+
+    Example:
+        >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
+        >>> _history(lines)
+        [{'epoch': 1, 'train_loss/model': 0.7}]
+    """
+    found: dict[int, dict[str, list[float]]] = {}
+    for line in curves:
+        sides = found.setdefault(int(line["epoch"]), {})
+        sides.setdefault(f"train_loss/{line['side']}", []).append(float(line["train_loss"]))
+    return [
+        {"epoch": epoch, **{side: fmean(losses) for side, losses in found[epoch].items()}}
+        for epoch in sorted(found)
+    ]
 
 
 def _plain(value: object) -> object:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bias_pipeline.errors import ResourceError
@@ -90,7 +91,7 @@ def push(
         with store.claim(f"wandb-{result.run_id}"):  # another push may be at it
             if ledger.has(result.run_id):
                 continue
-            _write(logger, result, len(new))
+            _write(logger, _with_curves(folder, result), len(new))
             ledger.note(result.run_id)
             new.append(result.run_id)
     place = server or str(folder / "wandb")
@@ -101,6 +102,15 @@ def _default_mode() -> str | None:
     import os
 
     return os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
+
+
+def _with_curves(folder: Path, result: Result) -> Result:
+    """A stored result with the training curves that a logger tells of, if it has any."""
+    path = folder / result.run_id / "curves.csv"
+    if not path.is_file():
+        return result
+    with path.open(newline="", encoding="utf-8") as file:
+        return replace(result, tables={"curves": list(csv.DictReader(file))})
 
 
 def _write(logger: WandbLogger, result: Result, written: int) -> None:

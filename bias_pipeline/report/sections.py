@@ -14,7 +14,7 @@ from bias_pipeline.results import Result, Row
 
 MOST_PARTS = 40
 FEWEST_RANKED = 4
-BOLD = "Bold: fairer than every other captioner beyond chance (paired test, Holm)."
+BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
 
 def overviews(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[Section]:
@@ -176,7 +176,8 @@ def _standings(contest: Contest) -> Sheet:
         for s in contest.standings
     ]
     head = ["captioner", "value", "group", "p", "images", "seeds"]
-    return Sheet("Fairest first; captioners that share a letter cannot be told apart", head, lines)
+    order = "Best" if contest.quality else "Fairest"
+    return Sheet(f"{order} first; captioners that share a letter cannot be told apart", head, lines)
 
 
 def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:

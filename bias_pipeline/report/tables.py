@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.metrics.base import HEADLINES
@@ -47,7 +48,7 @@ def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] 
     console = Console(width=width, highlight=False, emoji=False)
     console.print(printable(_title(results)), soft_wrap=True, markup=False)
     console.print(_rich_table(results, swept))
-    for note in _notes(results):
+    for note in [*(front.verdict() for front in fronts(results)), *_notes(results)]:
         console.print(printable(note), soft_wrap=True, markup=False)
 
 

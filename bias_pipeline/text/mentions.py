@@ -113,13 +113,14 @@ def neutral_rate(captions: Captions, attribute: Attribute) -> float:
 def _mentions(
     captions: Captions, words: tuple[tuple[str, frozenset[str]], ...]
 ) -> sparse.csr_array:
-    tokens = _tokens(captions)
+    tokens = lowered_words(captions)
     flags = [tokens.mentions(own) for _, own in words]
     return sparse.csr_array(np.stack(flags, axis=1).astype(np.float64))
 
 
 @lru_cache(maxsize=_KEPT // 2)
-def _tokens(captions: Captions) -> Captions:
+def lowered_words(captions: Captions) -> Captions:
+    """Raw captions as lower-case words, without signs."""
     return captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
     )

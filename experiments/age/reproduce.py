@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import markdown, part, published, sweep
+from experiments.study import markdown, part, published, rows_of, sweep
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "oscar", "nic_plus")
@@ -130,14 +130,5 @@ def write(rows: pd.DataFrame) -> None:
     (HERE / "RESULTS.md").write_text("".join(parts), encoding="utf-8")
 
 
-def main(arguments: list[str]) -> None:
-    """See the module."""
-    path = HERE / "rows.csv"
-    if arguments:
-        outputs = Path(arguments[1] if len(arguments) > 1 else "outputs")
-        run(Path(arguments[0]), outputs).to_csv(path, index=False)
-    write(pd.read_csv(path, keep_default_na=False, na_values=[""]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write(rows_of(HERE, run, sys.argv[1:]))

@@ -83,13 +83,13 @@ def reading_table(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
         for direction, arrow in DIRECTIONS.items():
             values = block[block["direction"] == direction]
             line[arrow] = 100 * values["value"].mean()
-            line[f"{arrow} signs"] = _signs(values["sign"])
+            line[f"{arrow} + / 0 / -"] = _signs(values["sign"])
         lines[", ".join(key)] = line
     return pd.DataFrame(lines).T.rename_axis("aggregate, prior, Q")
 
 
 def _signs(signs: pd.Series) -> str:
-    return " ".join(f"{sum(signs == s)}{s}" for s in ("+", "0", "-"))
+    return " / ".join(str(sum(signs == s)) for s in ("+", "0", "-"))
 
 
 def conclusion_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -130,7 +130,7 @@ def attacker_table(rows: pd.DataFrame) -> pd.DataFrame:
     wide = own.pivot_table(
         index=["attribute", "captioner"], columns=["part", "encoder"], values="value"
     )
-    wide = (100 * wide).reset_index()
+    wide = (100 * wide.dropna()).reset_index()  # captioners that both have seen
     wide.columns = [" ".join(filter(None, (DIRECTIONS.get(a, a), b))) for a, b in wide.columns]
     return wide.set_index("attribute")
 

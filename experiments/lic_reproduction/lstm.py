@@ -1,9 +1,12 @@
-"""RELIC's own attacker: the published protocol with its LSTM, LIC_M, at three published seeds.
+"""RELIC's own attacker: the published protocol with its LSTM, at published seeds.
 
-About six processor minutes a captioner and seed. Cells that are there are not run again, so the
-study can be done in parts.
+LIC_M of seven captioners at three seeds, about six processor minutes a captioner and seed; LIC_D
+for the vocabulary of one captioner at two seeds, ten trainings. Cells that are there are not run
+again and committed rows of parts that are not asked for stay, so the study can be done in parts.
 
-Usage: python -m experiments.lic_reproduction.lstm DATA_ROOT [OUTPUTS [CAPTIONER ...]]
+Usage: python -m experiments.lic_reproduction.lstm DATA_ROOT [OUTPUTS [PART ...]]
+
+A part is a captioner, for its LIC_M, or "human", for LIC_D; all if none is named.
 """
 
 from __future__ import annotations
@@ -18,32 +21,64 @@ from experiments.study import agreement, markdown, part, published, sweep
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "nic", "fc", "att2in", "transformer", "oscar", "nic_plus")
+HUMAN, ALIGNED_TO = "human", "sat"  # LIC_D depends on the captioner by its vocabulary alone
+MODEL_STUDY, HUMAN_STUDY = "relic_gender lstm", "relic_gender lstm human"
 
 
-def main(data: str, outputs: str = "outputs/relic", *captioners: str) -> None:
-    found = [
-        sweep(
-            "relic_gender lstm",
-            Path(outputs),
-            "experiment=relic_gender",
-            "metric.sides=[model]",
-            "seeds=3",
-            f"captioner={captioner}",
-            f"dataset.root={data}/lic/bias_data",
-        )
-        for captioner in captioners or CAPTIONERS
-    ]
-    rows = pd.concat(found, ignore_index=True)
-    rows.to_csv(HERE / "lstm_rows.csv", index=False, float_format="%.6g")
-    own = part(rows, "relic_gender lstm", "model")
+def run(data: str, outputs: Path, name: str) -> pd.DataFrame:
+    """The rows of a part."""
+    human = name == HUMAN
+    return sweep(
+        HUMAN_STUDY if human else MODEL_STUDY,
+        outputs,
+        "experiment=relic_gender",
+        f"metric.sides=[{'human' if human else 'model'}]",
+        f"seeds={2 if human else 3}",
+        f"captioner={ALIGNED_TO if human else name}",
+        f"dataset.root={data}/lic/bias_data",
+    )
+
+
+def merged(known: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Known rows, those of the same study and captioner replaced; the rest after them."""
+    key = ["study", "captioner"]
+    again = known.set_index(key).index.isin(found.set_index(key).index)
+    return pd.concat([known[~again], found], ignore_index=True)
+
+
+def model_text(rows: pd.DataFrame) -> str:
+    """LIC_M beside RELIC's, and how well they agree."""
+    own = part(rows, MODEL_STUDY, "model")
+    own = own[[name for name in CAPTIONERS if name in own.index]]
     printed = published("relic", "1", "LIC_LSTM")["lic_m"][own.index]
-    std = 100 * rows.set_index("captioner")["seed_std"]
-    table = pd.DataFrame({"LIC_M": own, "std of seeds": std, "LIC_M (RELIC)": printed})
-    found_agreement = agreement(own, printed)
-    found_agreement["spearman"] = float(stats.spearmanr(own, printed).statistic)
-    lines = [f"{name} {value:.2f}" for name, value in found_agreement.items()]
-    text = f"# LIC_M with RELIC's LSTM, three seeds (per cent)\n\n{markdown(table)}\n"
-    (HERE / "LSTM.md").write_text(f"{text}Over {len(own)} captioners: {', '.join(lines)}.\n")
+    std = 100 * rows[rows["study"] == MODEL_STUDY].set_index("captioner")["seed_std"]
+    table = pd.DataFrame({"LIC_M": own, "std of seeds": std[own.index], "LIC_M (RELIC)": printed})
+    found = agreement(own, printed)
+    found["spearman"] = float(stats.spearmanr(own, printed).statistic)
+    lines = [f"{name} {value:.2f}" for name, value in found.items()]
+    title = "# LIC_M with RELIC's LSTM, three seeds (per cent)"
+    return f"{title}\n\n{markdown(table)}\nOver {len(own)} captioners: {', '.join(lines)}.\n"
+
+
+def human_text(rows: pd.DataFrame) -> str:
+    """LIC_D beside RELIC's; empty where it has not been run."""
+    own = rows[(rows["study"] == HUMAN_STUDY) & (rows["part"] == "human")]
+    if own.empty:
+        return ""
+    table = own.set_index("captioner")[["value", "seed_std"]] * 100
+    table.columns = ["LIC_D", "std of seeds"]
+    table["LIC_D (RELIC)"] = published("relic", "1", "LIC_LSTM")["lic_d"][table.index]
+    table["images"] = own.set_index("captioner")["n_images"]
+    return f"\n## LIC_D, two seeds, five positions (per cent)\n\n{markdown(table)}"
+
+
+def main(data: str, outputs: str = "outputs/relic", *parts: str) -> None:
+    found = [run(data, Path(outputs), name) for name in parts or (*CAPTIONERS, HUMAN)]
+    path = HERE / "lstm_rows.csv"
+    known = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    rows = merged(known, pd.concat(found, ignore_index=True))
+    rows.to_csv(path, index=False, float_format="%.6g")
+    (HERE / "LSTM.md").write_text(model_text(rows) + human_text(rows))
 
 
 if __name__ == "__main__":

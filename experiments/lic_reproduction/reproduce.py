@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from bias_pipeline.analysis.claims import judge
-from experiments.study import agreement, markdown, part, published, sweep
+from experiments.study import agreement, markdown, part, published, rows_of, sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,12 +168,5 @@ def publish(rows: pd.DataFrame) -> None:
     figure(rows, HERE / "gender.svg")
 
 
-def main(data: str | None = None, outputs: str = "outputs/lic_reproduction") -> None:
-    if data is not None:
-        run(Path(data), Path(outputs)).to_csv(HERE / "rows.csv", index=False, float_format="%.6g")
-    rows = pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""])
-    publish(rows)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    publish(rows_of(HERE, run, sys.argv[1:]))

@@ -114,3 +114,7 @@ def test_the_manifest_tells(memory: Limit, tmp_path: Path, monkeypatch: pytest.M
     training = json.loads(path.read_text())["manifest"]["training"]
     assert {event["then_parts"] for event in training["out_of_memory"]} == {2}
     assert len(training["out_of_memory"]) == training["trained"]
+    # Beside it, the one epoch of each attacker.
+    lines = (path.parent / "curves.csv").read_text().splitlines()
+    assert lines[0] == "side,seed,epoch,train_loss"
+    assert len(lines) == 1 + training["trained"]

@@ -23,11 +23,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from bias_pipeline.attackers import neural, workers
+from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
 from bias_pipeline.attackers.data import FloatArray, Labelled, Predictions
 from bias_pipeline.attackers.neural import ATTEMPTS, RETRY_STRIDE, NeuralProbe
-from bias_pipeline.attackers.probe import Job
+from bias_pipeline.attackers.probe import Answered, Job
+from bias_pipeline.attackers.record import recording
 from bias_pipeline.captions import Captions
 from bias_pipeline.door import main
 from bias_pipeline.encoders.nets import PAD, UNKNOWN
@@ -169,7 +170,7 @@ def test_seeds_have_answers_of_their_own() -> None:
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The weights of every attacker before and after its training."""
     seen: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    fit = neural._fit
+    fit = training.fit
 
     def weights(attacker: Any) -> dict[str, Any]:
         return {name: value.clone() for name, value in attacker.state_dict().items()}
@@ -179,7 +180,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[
         fit(attacker, *rest)
         seen.append((before, weights(attacker)))
 
-    monkeypatch.setattr(neural, "_fit", spy)
+    monkeypatch.setattr(training, "fit", spy)
     return seen
 
 
@@ -343,10 +344,10 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         seeds: list[int] = []
         train = neural.train_attacker
 
-        def spoiled(recipe: Any, data: Labelled, job: Job) -> FloatArray:
+        def spoiled(recipe: Any, data: Labelled, job: Job) -> Answered:
             seeds.append(job.seed)
-            probs = train(recipe, data, job)
-            return np.full_like(probs, answer) if len(seeds) <= times else probs
+            own = train(recipe, data, job)
+            return Answered(np.full_like(own.probs, answer)) if len(seeds) <= times else own
 
         monkeypatch.setattr(neural, "train_attacker", spoiled)
         return seeds
@@ -471,6 +472,18 @@ def test_cached_answers_equal_fresh_ones(tmp_path: Path) -> None:
     np.testing.assert_array_equal(fresh, again)
 
 
+def test_losses_fall_and_are_kept_with_the_answers(tmp_path: Path) -> None:
+    """The mean over an epoch's captions, of every epoch, also where nothing is trained anew."""
+    curves = []
+    for _ in range(2):
+        with recording() as told:
+            probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
+        curves.append(told.curves)
+    assert [line["epoch"] for line in curves[0]] == [1, 2, 3]
+    assert curves[0][0]["train_loss"] > curves[0][2]["train_loss"]  # type: ignore[operator]
+    assert curves[0] == curves[1]
+
+
 @pytest.mark.parametrize(("accelerator", "processes"), [("cpu", os.cpu_count()), ("gpu", 1)])
 def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes: int) -> None:
     own = probe(trainer=flags(accelerator=accelerator), processes=None)
@@ -478,8 +491,8 @@ def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes
 
 
 def test_the_default_precision_fits_the_processor() -> None:
-    wanted = "bf16-mixed" if neural.has_bf16() else "32-true"
-    assert neural._precision(flags()) == wanted
+    wanted = "bf16-mixed" if training.has_bf16() else "32-true"
+    assert training.precision(flags()) == wanted
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.attackers import neural, workers
+from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.record import recording
@@ -113,7 +113,7 @@ def _die_when_rank_one_trains(share: Share) -> None:
         os._exit(1)
 
     if share.rank == 1:
-        neural._fit = die
+        training.fit = die
 
 
 # Flags.

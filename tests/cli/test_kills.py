@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import results, start
+from bias_pipeline.results import LOGGED
+from tests.cli.commands import SMALL, Run, results, start
 
 KILLS = 20
 AT_ONCE = 2
@@ -89,3 +90,17 @@ def test_e18_eight_sweeps_at_once_write_one_store(tmp_path: Path) -> None:
     # Cells end in any order, so the lines of all of them may stand in any.
     lines = [sorted((f / "outputs/rows.csv").read_text().splitlines()) for f in (alone, together)]
     assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["before it was logged", "after"])
+def test_a_cell_is_logged_once_though_a_kill_came_after_saving_it(
+    run: Run, tmp_path: Path, lost: bool
+) -> None:
+    run(*SMALL)
+    log, (path,) = tmp_path / "outputs/rows.csv", results(tmp_path)
+    whole = log.read_text()
+    (path.parent / LOGGED).unlink()
+    if lost:
+        log.unlink()
+    run(*SMALL)
+    assert log.read_text() == whole

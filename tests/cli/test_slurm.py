@@ -109,6 +109,53 @@ def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(
     assert found == [[0, 12], [456, 789]]
 
 
+# --- jobs that nobody waits for
+
+
+@pytest.fixture(scope="module")
+def submitted(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three cells that Slurm ran after the command that asked for them had ended."""
+    folder = tmp_path_factory.mktemp("submitted")
+    done = command(folder, slurm)("submit", *SMALL, *THREE)
+    assert done.returncode == 0, done.stderr
+    assert "submitted 3 jobs as array" in done.stdout
+    wait_for(lambda: len(results(folder)) == 3)
+    return folder
+
+
+def test_submitted_jobs_give_the_rows_of_others(submitted: Path, sweep: Path) -> None:
+    found, others = (
+        {path.parent.name: json.dumps(rows(path)) for path in results(folder)}
+        for folder in (submitted, sweep)
+    )
+    assert found == others
+
+
+def test_submitted_jobs_know_their_number(submitted: Path) -> None:
+    array = {job_of(path)["id"].partition("_")[0] for path in results(submitted)}
+    assert len(array) == 1
+
+
+def test_the_words_printed_give_the_table_of_what_was_submitted(
+    submitted: Path, slurm: Mapping[str, str]
+) -> None:
+    done = command(submitted, slurm)(*SMALL, *THREE)
+    assert "not run again, the same cells were there: 3 of 3" in done.stdout
+
+
+def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
+    run: Command, slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    run("submit", *SMALL, *LONG)
+    wait_for(lambda: answers(tmp_path) > 3)
+    preempted = job_id(slurm)
+    client(slurm, "scancel", "--signal=USR2", preempted)
+    wait_for(lambda: bool(results(tmp_path)))
+    assert "Restarts=1" in client(slurm, "scontrol", "show", "job", preempted)
+    (path,) = results(tmp_path)
+    assert json.loads(path.read_text())["manifest"]["training"]["cached"] > 3
+
+
 # --- jobs that are killed, or asked to make room
 
 LONG = ("seeds=300", "captioner=faithful")  # some twenty seconds

@@ -44,7 +44,7 @@ WORDS = (
 # that whoever names them as rarely as people do scores above 0.
 ALIKE = ("metric.labels=each", "metric.denominator=named")
 FURTHER: dict[str, tuple[str, ...]] = {
-    "dbac": ("metric.min_support=5",),
+    "dbac": ("metric.min_support=5", "metric.positions=2"),
     "dpa": ("metric.labels=first", "metric.equalise=none", "metric.min_support=20"),
     "ba_directional": ALIKE,
     "multi_directional": (*ALIKE, "metric.absolute=false", "metric.min_support=5"),

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,33 @@ def test_the_table_of_rows_is_written(tmp_path: Path) -> None:
     WandbLogger(str(tmp_path)).log(result())
     (table,) = tmp_path.rglob("rows*.table.json")
     assert json.loads(table.read_text())["data"][0][0] == "run"
+
+
+def history(folder: Path) -> list[dict[str, float]]:
+    """What was logged over time, but for W&B's own entries and tables."""
+    return [
+        {
+            key: json.loads(item.value_json)
+            for item in record.history.item
+            if (key := item.key or "/".join(item.nested_key)).startswith(("epoch", "train_loss"))
+        }
+        for record in read_offline(folder)
+        if record.WhichOneof("record_type") == "history"
+    ]
+
+
+def test_the_losses_of_training_are_a_history(tmp_path: Path) -> None:
+    lines = [
+        {"side": side, "seed": seed, "epoch": epoch, "train_loss": loss + seed / 100}
+        for seed in (0, 12)
+        for side, loss in (("model", 0.5), ("human:0", 0.25))
+        for epoch in (1, 2)
+    ]
+    WandbLogger(str(tmp_path)).log(replace(result(), tables={"curves": lines}))
+    wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
+    found = [line for line in history(tmp_path) if line]
+    assert found == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
+    assert "train_loss/model" not in summary(tmp_path)
 
 
 def test_the_door_writes_an_offline_run_beside_the_csv(

@@ -82,6 +82,17 @@ def test_a_name_that_ends_alike_is_another_run(
     assert list(push(folder, mode="offline").new) == ["one", "two"]
 
 
+def test_curves_of_training_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "side,seed,epoch,train_loss\nmodel,0,1,0.5\nmodel,12,1,0.75\n"
+    (folder / "one" / "curves.csv").write_text(lines)
+    told: dict[str, object] = {}
+    monkeypatch.setattr(
+        loggers, "record", lambda content, *_: told.update({content["id"]: content["history"]})
+    )
+    push(folder, mode="offline")
+    assert told == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
+
+
 def test_online_sends_a_run_once_to_each_place(folder: Path, sent: list[str]) -> None:
     push(folder, mode="online")
     push(folder, mode="online")

@@ -1,0 +1,188 @@
+"""Training neural attackers: ours against plain PyTorch, and ensembles against each alone.
+
+RELIC's attacker (``experiment=relic_gender``) on the captions of the embedded data set.
+
+Usage: python -m benchmarks.attackers
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.record import publish, table
+from bias_pipeline.attackers.data import Labelled
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.training import has_bf16, precision
+from bias_pipeline.composition import cell
+from bias_pipeline.split import Split
+
+if TYPE_CHECKING:
+    import torch
+
+CORES = 2
+EPOCHS = 2
+PAIRS = 4
+IMAGES = 5_000
+TARGET_BF16, TARGET = 1.6, 1.3
+ON_CPU, ON_GPU = (1, 4), (1, 2, 5, 10)  # sizes of ensembles
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is trained.
+
+    Attributes:
+        words: overrides that describe the attackers.
+        data: captions and labels.
+        splits: one attacker each.
+    """
+
+    words: Sequence[str]
+    data: Labelled
+    splits: Sequence[Split]
+
+    def probe(self, *overrides: str) -> NeuralProbe:
+        """The engine as the door builds it, without a cache."""
+        found: NeuralProbe = cell([*self.words, "probe.cache=null", *overrides]).build("probe")
+        return found
+
+    def first(self, n: int, n_captions: int | None = None) -> Study:
+        """The first splits alone, cut to some training captions."""
+        cut = [replace(own, train=own.train[:n_captions]) for own in self.splits[:n]]
+        return Study(self.words, self.data, cut)
+
+
+def study(n_seeds: int) -> Study:
+    """Masked captions of a captioner with their images' gender."""
+    words = ("experiment=relic_gender", "dataset=scenes", f"dataset.n_images={IMAGES}")
+    words += ("alignment=none", "masking=attribute", f"trainer.max_epochs={EPOCHS}")
+    found = cell(words)
+    corpus = found.corpus()
+    splits = found.build("split").draw(corpus, "gender", range(n_seeds))
+    for step in ("text", "masking"):
+        corpus = found.build(step)(corpus)
+    codes = corpus.groupings["gender"].codes
+    captions = corpus.model.take(codes[corpus.model.images] >= 0)
+    return Study(words, Labelled("model", captions, codes[captions.images], 2), splits)
+
+
+def ours(own: Study, probe: NeuralProbe, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of all trainings, answers included."""
+    started = clock()
+    probe.fit_predict(own.data, own.splits)
+    return clock() - started
+
+
+def plain(own: Study) -> float:
+    """Seconds of the same attackers one after the other, as one writes it first.
+
+    The same networks on the same batches, in float32, PyTorch on all cores.
+    """
+    import torch
+
+    torch.set_num_threads(CORES)
+    recipe = own.probe().recipe
+    started = time.perf_counter()
+    for split in own.splits:
+        _train_plainly(own, split, recipe.trainer["max_epochs"])
+    return time.perf_counter() - started
+
+
+def _train_plainly(own: Study, split: Split, epochs: int) -> torch.Tensor:
+    import torch
+
+    from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
+
+    recipe = own.probe().recipe
+    rows, asked = split.select(own.data.captions.images, own.data.labels)
+    torch.manual_seed(split.seed)
+    words = Vocabulary(own.data.captions, rows)
+    encoder = recipe.encoder.build(words.size)
+    net = torch.nn.ModuleList([encoder, recipe.head.build(int(encoder.output_dim), 1)])  # type: ignore[arg-type]
+    optimizer = torch.optim.Adam(net.parameters(), **recipe.optimizer)  # type: ignore[arg-type]
+    targets = torch.from_numpy(own.data.labels[rows]).float()
+    batches = LengthBatches(
+        *words.padded(own.data.captions, rows), targets, recipe.batch_size, split.seed
+    )
+    for _ in range(epochs):
+        for tokens, lengths, wanted in batches:
+            outputs = net[1](net[0](tokens, lengths))[:, 0]
+            optimizer.zero_grad()
+            torch.nn.functional.binary_cross_entropy_with_logits(outputs, wanted).backward()
+            optimizer.step()
+    net.eval()
+    with torch.no_grad():
+        found: torch.Tensor = net[1](net[0](*words.padded(own.data.captions, asked))).sigmoid()
+    return found
+
+
+def processes_table(own: Study) -> str:
+    """Plain PyTorch and ours in turn, several times."""
+    probe = own.probe(f"probe.processes={CORES}")
+    ours(own.first(CORES, 64), probe)  # processes start once a run, not once an attacker
+    pairs = [(plain(own), ours(own, probe)) for _ in range(PAIRS)]
+    lines = [[str(n), *_times(*pair)] for n, pair in enumerate(pairs, start=1)]
+    middle = median(one / two for one, two in pairs)
+    target = TARGET_BF16 if has_bf16() else TARGET
+    verdict = "met" if middle >= target else "missed"
+    lines.append(["**median**", "", "", f"**{middle:.2f}** (target {target}: {verdict})"])
+    header = ["pair", f"plain PyTorch, {CORES} threads (s)", f"ours, {CORES} processes (s)"]
+    return table([*header, "times as fast"], lines)
+
+
+def ensembles_table(own: Study, accelerator: str, sizes: Sequence[int]) -> str:
+    """The same attackers in one process, alone and as ensembles of growing size.
+
+    On a processor in seconds of CPU: one thread, whatever else the machine is doing.
+    """
+    clock = time.perf_counter if accelerator == "gpu" else time.process_time
+    words = ("probe.processes=1", f"trainer.accelerator={accelerator}")
+    words += ("trainer.precision=32-true", "trainer.max_epochs=1")
+    probes = {size: own.probe(*words, f"probe.ensemble={size}") for size in sizes}
+    if accelerator == "gpu":
+        ours(own.first(2, 256), probes[sizes[-1]])  # the first products choose their kernels
+    seconds = {size: ours(own, probe, clock) for size, probe in probes.items()}
+    alone = seconds[sizes[0]]
+    n = len(own.splits)
+    lines = [[str(s), f"{t / n:.2f}", f"{alone / t:.2f}"] for s, t in seconds.items()]
+    unit = "seconds an attacker" if accelerator == "gpu" else "seconds of CPU an attacker"
+    header = [f"attackers at once ({accelerator})", unit, "times as fast as alone"]
+    return table(header, lines)
+
+
+def _times(one: float, two: float) -> list[str]:
+    return [f"{one:.1f}", f"{two:.1f}", f"{one / two:.2f}"]
+
+
+def main() -> None:
+    import torch
+
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    gpu = torch.cuda.is_available()
+    sizes = ON_GPU if gpu else ON_CPU
+    own = study(max(CORES, sizes[-1]))
+    n_captions = len(own.splits[0].select(own.data.captions.images, own.data.labels)[0])
+    print(f"load {load:.1f} before the start", file=sys.stderr)
+    body = (
+        f"{CORES} attackers of RELIC's size, `encoder=bilstm head=linear`, {EPOCHS} epochs of "
+        f"{n_captions:,} captions, both ways in turn; torch {torch.__version__}, "
+        f"ours in {precision({'accelerator': 'cpu'})}; load of the machine at the start "
+        f"{load:.1f}.\n\n"
+    )
+    body += processes_table(own.first(CORES))
+    body += "\nOne process, one epoch, float32; alone and stacked (`probe.ensemble`):\n\n"
+    body += ensembles_table(own, "gpu" if gpu else "cpu", sizes)
+    body += "" if gpu else "\nNo GPU was at hand, which is what ensembles are for.\n"
+    publish(f"Neural attackers, {CORES} cores", "python -m benchmarks.attackers", body)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Quality and bias together: a captioner that says little or nothing true is not fair for free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.analysis.compare import alike, higher_is_better, ranked
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results import Result, Row
+from bias_pipeline.stats.bootstrap import Draws
+
+FloatArray = npt.NDArray[np.float64]
+Stored = Mapping[str, Mapping[str, Draws]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A captioner under one measure of quality and one of bias.
+
+    Attributes:
+        quality: its headline of quality.
+        bias: its headline of bias.
+        beaten_by: the captioners that are as good and as fair, and better in one of the two.
+        share: of the resamplings of images, in which no captioner beats it, in [0, 1]; NaN where
+            draws are not stored or differ in number. Noise of attackers is not in it.
+    """
+
+    quality: Row
+    bias: Row
+    beaten_by: tuple[str, ...]
+    share: float
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no captioner beats it."""
+        return not self.beaten_by
+
+
+@dataclass(frozen=True)
+class Front:
+    """Captioners under one measure of quality and one headline of bias, the best first.
+
+    Attributes:
+        places: two captioners or more.
+    """
+
+    places: Sequence[Place]
+
+    def verdict(self) -> str:
+        """A sentence: who is on the front, and who is beaten by whom."""
+        first = self.places[0]
+        bias = first.bias.metric
+        bias += "" if first.bias.part == "score" else f" {first.bias.part}"
+        best = ", ".join(place.bias.captioner for place in self.places if place.optimal)
+        beaten = [
+            f"{place.bias.captioner} (by {', '.join(place.beaten_by)})"
+            for place in self.places
+            if not place.optimal
+        ]
+        lost = f"; worse in one and no better in the other: {', '.join(beaten)}" if beaten else ""
+        return f"{first.quality.metric} and {bias}: nobody is better and fairer than {best}{lost}"
+
+
+def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
+    """Every measure of quality against every headline of bias that share two captioners.
+
+    Args:
+        results: cells of any metrics.
+        draws: run id to the headlines under resampling, if they are stored.
+
+    Returns:
+        None without a metric of quality (one whose direction begins with "higher").
+    """
+    groups = alike(results)
+    good = [own for own in groups if higher_is_better(own[0])]
+    biased = [own for own in groups if not higher_is_better(own[0])]
+    found = []
+    for quality in good:
+        for bias in (own for own in biased if _whose(own[0]) == _whose(quality[0])):
+            for part in HEADLINES:
+                pairs = _pairs(quality, bias, part)
+                if len(pairs) > 1:
+                    found.append(_front(pairs, draws or {}))
+    return found
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A headline and the result that it is from."""
+
+    row: Row
+    result: Result
+
+    def point(self) -> FloatArray:
+        """(1,) what is ranked."""
+        return ranked(self.result, self.row.part, np.array([self.row.value]))
+
+    def resampled(self, draws: Stored) -> FloatArray:
+        """(B,) the same under resampling, empty where it is not stored."""
+        own = draws.get(self.result.run_id, {}).get(self.row.part)
+        empty = np.empty(0)
+        means = empty if own is None else own.resampled.mean(axis=1)
+        return ranked(self.result, self.row.part, means)
+
+
+def _whose(result: Result) -> tuple[str, str]:
+    return result.rows[0].attribute, result.rows[0].dataset
+
+
+def _pairs(
+    quality: Sequence[Result], bias: Sequence[Result], part: str
+) -> list[tuple[_Measured, _Measured]]:
+    """Quality and bias of every captioner that has both."""
+    good = {m.row.captioner: m for result in quality for m in _measured(result, HEADLINES)}
+    fair = [m for result in bias for m in _measured(result, (part,))]
+    return [(good[m.row.captioner], m) for m in fair if m.row.captioner in good]
+
+
+def _measured(result: Result, parts: Sequence[str]) -> list[_Measured]:
+    """The named headlines that have a value."""
+    return [
+        _Measured(row, result)
+        for row in result.rows
+        if row.part in parts and np.isfinite(row.value)
+    ]
+
+
+def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front:
+    names = [bias.row.captioner for _, bias in pairs]
+    points = [np.stack([pair[side].point() for pair in pairs]) for side in (0, 1)]
+    beaten = _beats(*points)[..., 0]
+    shares = _shares(pairs, draws)
+    places = [
+        Place(
+            quality=good.row,
+            bias=bias.row,
+            beaten_by=tuple(name for name, by in zip(names, beaten[:, i], strict=True) if by),
+            share=float(shares[i]),
+        )
+        for i, (good, bias) in enumerate(pairs)
+    ]
+    order = np.argsort(points[0][:, 0], kind="stable")
+    return Front([places[i] for i in order])
+
+
+def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> FloatArray:
+    """(P,) in which share of the resamplings each captioner is not beaten."""
+    drawn = [[pair[side].resampled(draws) for pair in pairs] for side in (0, 1)]
+    sizes = {len(own) for side in drawn for own in side}
+    if len(sizes) > 1 or 0 in sizes:
+        return np.full(len(pairs), np.nan)
+    beaten = _beats(*(np.stack(side) for side in drawn)).any(axis=0)
+    return 1.0 - beaten.mean(axis=-1)
+
+
+def _beats(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:
+    """(P, P, B) whether the first is as good in both and better in one, the lower the better.
+
+    Args:
+        quality: (P, B) of P captioners.
+        bias: (P, B).
+
+    Example:
+        >>> quality, bias = np.array([[1.0], [2.0], [0.0]]), np.array([[1.0], [1.0], [3.0]])
+        >>> _beats(quality, bias)[..., 0].astype(int).tolist()
+        [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    """
+    as_good, as_fair = (own[:, None] <= own[None] for own in (quality, bias))
+    better = (quality[:, None] < quality[None]) | (bias[:, None] < bias[None])
+    beats: npt.NDArray[np.bool_] = as_good & as_fair & better
+    return beats

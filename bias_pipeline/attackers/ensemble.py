@@ -1,0 +1,104 @@
+"""Attackers of several seeds trained as one module over stacked weights. Needs PyTorch.
+
+On a GPU an attacker of this size spends its time on starting small products; stacked, all seeds
+share each start. What belongs to a seed stays its own: split, vocabulary, first weights, order of
+batches, dropout, clipped gradient. So an attacker comes out as it would alone, but for the order of
+float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws there in a way of its own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.attackers.batches import NumberedBatches
+from bias_pipeline.encoders.stacked import decide, encode
+
+
+class Ensemble(pl.LightningModule):
+    """S attackers that take their steps together.
+
+    Args:
+        members: S attackers of one description that :func:`can_stack` allows.
+        seeds: of each.
+        dice: state of the processor's random numbers after each was made.
+    """
+
+    def __init__(
+        self, members: Sequence[Attacker], seeds: Sequence[int], dice: Sequence[Tensor]
+    ) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.seeds, self.states = tuple(seeds), tuple(dice)
+        self.dice: list[torch.Generator] = []
+        self.sums = torch.zeros(0)
+
+    def own(self) -> list[Attacker]:
+        """The members."""
+        return [cast("Attacker", member) for member in self.members]
+
+    def on_fit_start(self) -> None:
+        """Give each member dice of its own on the device; on the processor, those it has alone."""
+        if self.device.type == "cpu":
+            self.dice = [torch.Generator() for _ in self.states]
+            for dice, state in zip(self.dice, self.states, strict=True):
+                dice.set_state(state)
+        else:
+            self.dice = [torch.Generator(self.device).manual_seed(seed) for seed in self.seeds]
+
+    def on_train_epoch_start(self) -> None:
+        """Begin a new mean loss of each member."""
+        self.sums = torch.zeros(len(self.members), 2, device=self.device)
+
+    def training_step(self, batch: NumberedBatches, batch_idx: int) -> Tensor:
+        """The sum of the members' losses, whose gradient is each member's own."""
+        del batch_idx
+        members = [self.own()[number] for number, _ in batch]
+        dice = [self.dice[number] for number, _ in batch]
+        nets = [member.encoder for member in members]
+        vectors = encode(nets, [(own[0], own[1]) for _, own in batch], dice)  # (S, N, D)
+        rows = [len(own[1]) for _, own in batch]
+        heads = [cast("nn.Sequential", member.head) for member in members]
+        outputs = decide(heads, vectors, rows, dice)  # (S, N, O)
+        total = outputs.new_zeros((), dtype=torch.float32)
+        for place, member, (number, own) in zip(outputs, members, batch, strict=True):
+            _, lengths, targets, *weight = own
+            loss = member.loss(place[: len(lengths)], targets)
+            self._note(number, loss, len(lengths))
+            total = total + (loss * weight[0] if weight else loss)
+        return total
+
+    def _note(self, number: int, loss: Tensor, n_rows: int) -> None:
+        self.sums[number, 0] += loss.detach() * n_rows
+        self.sums[number, 1] += n_rows
+
+    def on_train_epoch_end(self) -> None:
+        """Put the epoch's mean losses down."""
+        means = (self.sums[:, 0] / self.sums[:, 1]).tolist()
+        for member, mean in zip(self.own(), means, strict=True):
+            member.losses.append(mean)
+        self.log("train_loss", sum(means) / len(means))
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam, which works on each weight alone; a member without a batch is passed over."""
+        settings: dict[str, Any] = self.own()[0].optimizer_settings
+        return torch.optim.Adam(self.parameters(), **settings)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Each member's gradient is measured alone."""
+        del optimizer
+        for member in self.members if gradient_clip_val else ():
+            if gradient_clip_algorithm == "value":
+                nn.utils.clip_grad_value_(member.parameters(), float(gradient_clip_val or 0))
+            else:
+                nn.utils.clip_grad_norm_(member.parameters(), float(gradient_clip_val or 0))

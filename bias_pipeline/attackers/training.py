@@ -1,0 +1,168 @@
+"""Training attackers on this device with Lightning; PyTorch is imported when it starts.
+
+:func:`train_attacker` trains one, :func:`train_ensemble` several at once over stacked weights.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bias_pipeline.attackers.data import FloatArray, Labelled
+from bias_pipeline.attackers.probe import Answered, Job
+from bias_pipeline.attackers.recipe import Recipe
+from bias_pipeline.attackers.team import WHOLE, Share
+
+if TYPE_CHECKING:
+    import pytorch_lightning as pl
+
+    from bias_pipeline.attackers.attacker import Attacker
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """An attacker before its training.
+
+    Attributes:
+        attacker: with fresh weights.
+        batches: what it learns from.
+        vocabulary: the words it knows.
+        seed: of weights and batches.
+        dice: state of the random numbers once the weights were drawn.
+    """
+
+    attacker: Attacker
+    batches: LengthBatches | SharedBatches
+    vocabulary: Vocabulary
+    seed: int
+    dice: Any
+
+
+def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Answered:
+    """Train one attacker and ask it.
+
+    Args:
+        recipe: how.
+        data: captions and labels.
+        job: which rows are trained on and tested; its seed decides weights and batches.
+        share: which part of each batch is trained on here, and which test captions are answered.
+
+    Returns:
+        (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
+    """
+    import torch
+
+    own = prepare(recipe, data, job, share)
+    if share.world > 1:
+        torch.manual_seed(job.seed + share.rank)  # dropout of its own; weights come from rank 0
+    fit(own.attacker, own.batches, recipe)
+    return _ask(own, data, share.of(job.test))
+
+
+def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Answered]:
+    """Train attackers at once over stacked weights; one after the other where that cannot be.
+
+    Args:
+        recipe: how.
+        data: captions and labels.
+        jobs: which rows each is trained on and asked.
+
+    Returns:
+        What each answered, as :func:`train_attacker` would return it.
+    """
+    from bias_pipeline.attackers.batches import SideBySide
+    from bias_pipeline.attackers.ensemble import Ensemble
+    from bias_pipeline.encoders.stacked import can_stack
+
+    first = prepare(recipe, data, jobs[0])
+    if not can_stack(first.attacker.encoder, first.attacker.head):
+        return [train_attacker(recipe, data, job) for job in jobs]
+    own = [first, *(prepare(recipe, data, job) for job in jobs[1:])]
+    ensemble = Ensemble(
+        [one.attacker for one in own], [one.seed for one in own], [one.dice for one in own]
+    )
+    fit(ensemble, SideBySide([one.batches for one in own]), recipe)
+    return [_ask(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
+
+
+def prepare(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Prepared:
+    """Everything of an attacker that its seed and its split decide."""
+    import torch
+
+    from bias_pipeline.attackers.attacker import Attacker
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
+
+    torch.set_num_threads(1)
+    torch.manual_seed(job.seed)
+    vocabulary = Vocabulary(data.captions, job.train)
+    exclusive = not data.multi_label
+    n_outputs = 1 if exclusive and data.n_classes == 2 else data.n_classes
+    encoder = recipe.encoder.build(vocabulary.size)
+    head = recipe.head.build(int(encoder.output_dim), n_outputs)  # type: ignore[arg-type]
+    attacker = Attacker(encoder, head, exclusive=exclusive, optimizer=recipe.optimizer)
+    targets = torch.from_numpy(data.labels[job.train])
+    padded = vocabulary.padded(data.captions, job.train)
+    batches: Any = LengthBatches(*padded, targets, recipe.batch_size, job.seed)
+    if share.world > 1 or recipe.parts > 1:
+        batches = SharedBatches(batches, share, recipe.parts)
+    return Prepared(attacker, batches, vocabulary, job.seed, torch.get_rng_state())
+
+
+def _ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
+    """What a trained attacker answers on some captions."""
+    asked = own.vocabulary.padded(data.captions, rows)
+    found: FloatArray = np.asarray(own.attacker.cpu().probabilities(*asked).numpy(), np.float64)
+    return Answered(found, tuple(own.attacker.losses))
+
+
+def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:
+    """Lightning's loop; its advice for data loaders does not fit a list in memory."""
+    import pytorch_lightning as pl
+    from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
+        LightningEnvironment,
+    )
+
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    settings: dict[str, Any] = flags(recipe)
+    # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
+    settings["plugins"] = [LightningEnvironment()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            pl.Trainer(**settings).fit(module, batches)
+        except SystemExit as stop:
+            if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
+                raise KeyboardInterrupt from stop
+            raise
+
+
+def flags(recipe: Recipe) -> dict[str, Any]:
+    """Lightning's flags: the precision chosen, and the parts of a batch one step."""
+    own = recipe.trainer
+    steps = int(own.get("accumulate_grad_batches") or 1) * recipe.parts
+    chosen = own.get("precision") or precision(own)
+    return {**own, "precision": chosen, "accumulate_grad_batches": steps}
+
+
+def precision(own: Mapping[str, Any]) -> str:
+    """bfloat16 products where the processor multiplies them itself, else float32."""
+    return "bf16-mixed" if own.get("accelerator") != "cpu" or has_bf16() else "32-true"
+
+
+@lru_cache(maxsize=1)
+def has_bf16() -> bool:
+    """Whether this processor multiplies bfloat16 matrices itself."""
+    try:
+        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
+            own = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return False
+    return "avx512_bf16" in own or "amx_bf16" in own

@@ -1,0 +1,154 @@
+"""``submit``: a sweep as an array of Slurm jobs that nobody waits for.
+
+Each job is one cell, run by the same door on its own, so nothing has to live on but Slurm. A job
+that is asked to make room ends with 75 and is queued again; it goes on from the seeds it trained.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline import cluster, stopping
+from bias_pipeline.composition import check_captioners, choices_in, compose_config, sweeps
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.launch import Sweep, make_folder, prepare
+
+PRESET = "cluster=slurm"
+MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
+
+# Keys of Hydra's submitit launcher to options of sbatch.
+_OPTIONS = {
+    "name": "job-name={}",
+    "partition": "partition={}",
+    "account": "account={}",
+    "qos": "qos={}",
+    "constraint": "constraint={}",
+    "exclude": "exclude={}",
+    "comment": "comment={}",
+    "gres": "gres={}",
+    "timeout_min": "time={}",
+    "mem_gb": "mem={}G",
+    "mem_per_cpu": "mem-per-cpu={}",
+    "cpus_per_task": "cpus-per-task={}",
+    "gpus_per_node": "gpus-per-node={}",
+    "signal_delay_s": "signal=USR2@{}",
+}
+
+
+def submit(words: Sequence[str]) -> int:
+    """Submit a sweep and return; prints the job numbers and how to get the table.
+
+    Args:
+        words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
+
+    Raises:
+        UsageError: if a job does not compose, or Slurm refuses the array.
+        ResourceError: if there is no Slurm, or nothing can be written.
+    """
+    chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
+    sweep = prepare(words if chosen else [*words, PRESET])
+    if cluster.launcher_of(sweep.config) != cluster.SLURM:
+        raise UsageError("submit needs Slurm: cluster=slurm or cluster=slurm_gpu")
+    cluster.check(sweep.config)
+    check_captioners(sweep.overrides, sweep.config)
+    jobs = _jobs(sweep)
+    folder = Path(sweep.config.hydra.sweep.dir).resolve()
+    make_folder(folder)
+    (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
+    for first in range(0, len(jobs), MOST_TASKS):
+        size = min(MOST_TASKS, len(jobs) - first)
+        script = folder / f"array_{first}.sh"
+        script.write_text(_script(sweep.config.hydra.launcher, folder, first, size))
+        number = _sbatch(script)
+        print(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
+    ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
+    print("when they are done, this prints the table and runs what failed:")
+    print(f"  python -m bias_pipeline {shlex.join(ready)}")
+    return 0
+
+
+def _jobs(sweep: Sweep) -> list[list[str]]:
+    """The overrides of each job, every one of which composes; how to submit is left out.
+
+    Raises:
+        UsageError: if one does not, or cannot be written on a line.
+    """
+    own = [o for o in sweep.overrides if not _of_launcher(o)]
+    listed = [choices_in(o) if sweeps(o) else [o] for o in own]
+    jobs = [list(job) for job in product(*listed)]
+    if not jobs or any("\n" in override for override in own):
+        raise UsageError("submit: a sweep must list its values, without line breaks")
+    for job in jobs:
+        compose_config(job, sweep.options)
+    return jobs
+
+
+def _of_launcher(override: str) -> bool:
+    key = override.lstrip("+~").partition("=")[0]
+    return key in ("cluster", "hydra/launcher") or key.startswith("hydra.launcher.")
+
+
+def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) -> str:
+    """An sbatch script; srun, so that Slurm's warning reaches Python and not the shell alone."""
+    options = [
+        text.format(launcher[key])
+        for key, text in _OPTIONS.items()
+        if launcher.get(key) is not None
+    ]
+    more = launcher.get("additional_parameters") or {}
+    options += [f"{key}={value}" for key, value in more.items()]
+    options += [
+        f"array=0-{size - 1}%{launcher.get('array_parallelism') or size}",
+        f"output={folder}/%A_%a.log",
+        "open-mode=append",
+        "requeue",
+        "ntasks=1",
+    ]
+    retries = int(launcher.get("max_num_timeout") or 0)
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH --{option}" for option in options),
+            *(launcher.get("setup") or []),
+            f"cd {shlex.quote(str(Path.cwd()))} || exit 5",
+            f"line=$((SLURM_ARRAY_TASK_ID + {first + 1}))",
+            f'eval "set -- $(sed -n "${{line}}p" {shlex.quote(str(folder / "jobs.txt"))})"',
+            f'srun {shlex.quote(sys.executable)} -m bias_pipeline run "$@"',
+            "code=$?",
+            f"if [ $code -eq {stopping.REQUEUE} ] && "
+            f'[ "${{SLURM_RESTART_COUNT:-0}}" -lt {retries} ]; then',
+            '  scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
+            "fi",
+            "exit $code",
+            "",
+        ]
+    )
+
+
+def _sbatch(script: Path) -> str:
+    """Submit a script; the number of its array.
+
+    Raises:
+        UsageError: with Slurm's own words, if it refuses.
+    """
+    command = ["sbatch", "--parsable", str(script)]
+    done = subprocess.run(  # noqa: S603 - a fixed command
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SLURM_EXPORT_ENV": "ALL"},
+        check=False,
+    )
+    if done.returncode:
+        raise UsageError(f"sbatch refused {script}: {done.stderr.strip().splitlines()[-1]}")
+    number = done.stdout.strip().partition(";")[0]
+    if not number.isdigit():
+        raise DataError(f"sbatch answered {done.stdout!r}, which is no job number")
+    return number

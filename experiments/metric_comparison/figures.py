@@ -1,0 +1,77 @@
+"""The figures of the study, from its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from experiments.metric_comparison.tables import matrix
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "counting": ("captioners, labels are objects in the image", "o", "#1f5fa8"),
+    "ba union": ("captioners, labels are what five people name", "s", "#2f8f5b"),
+    "ba each": ("captioners, labels are each person's caption", "^", "#7a4fa3"),
+    "people": ("people's first 1 to 5 captions, objects", "D", "#c8590b"),
+}
+
+
+def mentions_figure(rows: pd.DataFrame, path: Path) -> None:
+    """BA-> A->T against how many objects are named of those that the labels hold."""
+    plt = _pyplot()
+    fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    for study, (name, marker, colour) in LABELS.items():
+        own = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]
+        parts = own.pivot_table(index="captioner", columns="part", values="value")
+        ends = own[own["part"] == "a_to_t"].set_index("captioner").loc[parts.index]
+        said = parts["mentions:model"] / parts["mentions:human"]
+        value = 100 * parts["a_to_t"]
+        error = [value - 100 * ends["ci_low"], 100 * ends["ci_high"] - value]
+        joined = "-" if study == "people" else ""
+        ax.errorbar(
+            said, value, yerr=error, marker=marker, linestyle=joined, color=colour,
+            markersize=5, linewidth=1, capsize=2, label=name,
+        )  # fmt: skip
+    ax.axhline(0, color="0.5", linewidth=1)
+    ax.axvline(1, color="0.85", linewidth=1, zorder=0)
+    ax.set_xlabel("objects named in a description, for one in the labels")
+    ax.set_ylabel("BA→ A→T, per cent, 95 % interval")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    _save(fig, path)
+
+
+def agreement_figure(rows: pd.DataFrame, path: Path) -> None:
+    """Kendall's tau of all metrics as a map."""
+    plt = _pyplot()
+    table = matrix(rows)
+    fig, ax = plt.subplots(figsize=(6.4, 5.4), layout="constrained")
+    shown = ax.imshow(table.to_numpy(), cmap="RdBu", vmin=-1, vmax=1)
+    ax.set_xticks(range(len(table)), table.columns, rotation=60, ha="right", fontsize=8)
+    ax.set_yticks(range(len(table)), table.index, fontsize=8)
+    for i in range(len(table)):
+        for j in range(len(table)):
+            value = table.to_numpy()[i, j]
+            colour = "white" if abs(value) > 0.6 else "black"
+            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    fig.colorbar(shown, label="Kendall's tau-b")
+    _save(fig, path)
+
+
+def _pyplot():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "metric_comparison"  # the same figure from the same rows
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _save(fig: Figure, path: Path) -> None:
+    fig.savefig(path, metadata={"Date": None})
+    _pyplot().close(fig)

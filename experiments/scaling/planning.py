@@ -1,0 +1,126 @@
+"""What an audit of ten million captions would take: measured costs, drawn out, and a schedule.
+
+Usage: python -m experiments.scaling.planning [measure]
+
+With ``measure`` the cells are run (about ten minutes) and costs.csv is written; without it the plan
+is made anew from the costs.csv that is there.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.cells import run
+from benchmarks.record import machine
+from experiments.study import markdown
+
+HERE = Path(__file__).resolve().parent
+CAPTIONS_PER_IMAGE = 6  # one of the captioner, five of people
+SIZES = (5_000, 10_000, 20_000)
+CHECKED = 40_000
+METRICS = {"lic": 2, "dbac": 2, "ba_directional": 1, "gender_error": 1, "quality": 1}
+TARGET = 10_000_000
+CAPTIONERS, ATTRIBUTES, SEEDS = 7, 2, 10
+SLOTS = (8, 32, 128)
+
+
+def foretold(rows: pd.DataFrame, column: str, captions: int) -> tuple[float, float]:
+    """What a column will be at a number of captions, and the power it grows with.
+
+    A straight line through the logarithms: costs grow a little faster than the data. Start-up,
+    the same for all sizes, is left out of the fit and of the forecast alike: it is nothing at the
+    sizes that are asked for.
+    """
+    power, start = np.polyfit(np.log(rows["images"] * CAPTIONS_PER_IMAGE), np.log(rows[column]), 1)
+    return float(np.exp(start + power * np.log(captions))), float(power)
+
+
+def measure() -> pd.DataFrame:
+    """Whole commands on the embedded data set, attackers with as many seeds as METRICS says."""
+    lines = []
+    for metric, seeds in METRICS.items():
+        for images in (*SIZES, CHECKED):
+            with tempfile.TemporaryDirectory() as folder:
+                words = [f"metric={metric}", f"dataset.n_images={images}", f"seeds={seeds}"]
+                used = run([*words, "logger=csv", f"paths.outputs={folder}"], Path(folder))
+            line = {"metric": metric, "seeds": seeds, "images": images}
+            lines.append(line | {"cpu_s": used.user, "peak_gb": used.peak / 1e9})
+            print(lines[-1], file=sys.stderr, flush=True)
+    return pd.DataFrame(lines)
+
+
+def schedule(seconds: Sequence[float], slots: int) -> float:
+    """Wall seconds if the longest jobs go first, each to the slot that is free next."""
+    free = [0.0] * slots
+    for job in sorted(seconds, reverse=True):
+        heapq.heappush(free, heapq.heappop(free) + job)
+    return max(free)
+
+
+def plan(costs: pd.DataFrame, per_job: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Jobs of every metric, one for each captioner and attribute and, for attackers, two seeds."""
+    lines, jobs = [], []
+    for metric, rows in costs.groupby("metric", sort=False):
+        seconds, power = foretold(rows[rows["images"] >= SIZES[1]], "cpu_s", TARGET)
+        gigabytes, _ = foretold(rows[rows["images"] >= SIZES[1]], "peak_gb", TARGET)
+        checked = rows[rows["images"] == CHECKED].iloc[0]
+        earlier = rows[rows["images"].isin(SIZES)]
+        told = [foretold(earlier, c, CHECKED * CAPTIONS_PER_IMAGE)[0] for c in ("cpu_s", "peak_gb")]
+        trains = metric in ("lic", "dbac")
+        n_jobs = CAPTIONERS * ATTRIBUTES * (SEEDS // METRICS[str(metric)] if trains else 1)
+        jobs += [seconds + per_job] * n_jobs
+        lines.append(
+            {
+                "metric": metric,
+                "jobs": n_jobs,
+                "minutes a job": seconds / 60,
+                "GB a job": gigabytes,
+                "CPU hours": n_jobs * seconds / 3600,
+                "seconds grow with the power": power,
+                "measured / foretold, s": checked["cpu_s"] / told[0],
+                "measured / foretold, GB": checked["peak_gb"] / told[1],
+            }
+        )
+    walls = [{"jobs at once": slots, "hours": schedule(jobs, slots) / 3600} for slots in SLOTS]
+    return pd.DataFrame(lines), pd.DataFrame(walls)
+
+
+def main() -> None:
+    """Write PLANNING.md."""
+    place = HERE / "costs.csv"
+    if sys.argv[1:] == ["measure"]:
+        measure().to_csv(place, index=False, float_format="%.3f", lineterminator="\n")
+    spread = pd.read_csv(HERE / "throughput.csv").set_index("way")
+    per_job = float(spread.loc["Slurm, 2 jobs at a time", "overhead_per_cell_s"])
+    jobs, walls = plan(pd.read_csv(place), per_job)
+    texts = [
+        "# An audit of ten million captions",
+        "Made by `planning.py`; do not edit.",
+        f"{machine()}",
+        f"One data set of {TARGET:,} captions: {TARGET // CAPTIONS_PER_IMAGE:,} images, each with "
+        f"five captions of people and one of the captioner; {CAPTIONERS} captioners, {ATTRIBUTES} "
+        f"attributes, `ngram` attackers with {SEEDS} seeds, two a job.",
+        markdown(jobs.set_index("metric"), 2),
+        f"Drawn out, in logarithms, from {SIZES[1] * CAPTIONS_PER_IMAGE:,} to "
+        f"{CHECKED * CAPTIONS_PER_IMAGE:,} captions; ten million are "
+        f"{TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many again and were not run, so take "
+        "this for an order of magnitude. The last two columns say how such a line through "
+        f"{', '.join(f'{n * CAPTIONS_PER_IMAGE:,}' for n in SIZES)} captions foretells what "
+        f"{CHECKED * CAPTIONS_PER_IMAGE:,} took. Seconds are of one core.",
+        "## How long on a cluster",
+        f"The longest jobs first, {per_job:.1f} s of Slurm and start-up a job as measured "
+        "([RESULTS.md](RESULTS.md)), on cores like this machine's:",
+        markdown(walls.set_index("jobs at once"), 1),
+    ]
+    (HERE / "PLANNING.md").write_text("\n\n".join(text.strip() for text in texts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Quality against bias: who beats whom, on made-up results."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.pareto import Front, fronts
+from bias_pipeline.report.page import page
+from bias_pipeline.report.tables import print_results
+from bias_pipeline.results import Result
+from bias_pipeline.stats.bootstrap import Draws
+from tests.analysis.test_compare import LOWER, NEARER, draw
+from tests.report.test_tables import HOSTILE, row
+
+HIGHER = {"direction": "higher is better", "neutral": {"score": 0.0}}
+Values = dict[str, tuple[float, float]]  # captioner to quality and bias
+
+
+def cells(values: Values, reading: object = LOWER, part: str = "score") -> list[Result]:
+    found = []
+    for name, (good, biased) in values.items():
+        for metric, value, own in (("quality", good, HIGHER), ("lic", biased, reading)):
+            headline = "score" if metric == "quality" else part
+            line = row(
+                captioner=name, metric=metric, value=value, part=headline, run_id=f"{metric}-{name}"
+            )
+            found.append(Result(line.run_id, [line], {"metric": own, "config": metric}))
+    return found
+
+
+def front(values: Values, reading: object = LOWER) -> Front:
+    (found,) = fronts(cells(values, reading))
+    return found
+
+
+def beaten(found: Front) -> dict[str, tuple[str, ...]]:
+    return {place.bias.captioner: place.beaten_by for place in found.places}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"a": (1, 0.1), "b": (0, 0.2)}, {"a": (), "b": ("a",)}),  # better and fairer
+        ({"a": (1, 0.2), "b": (0, 0.1)}, {"a": (), "b": ()}),  # a trade
+        ({"a": (1, 0.1), "b": (1, 0.2)}, {"a": (), "b": ("a",)}),  # as good, fairer
+        ({"a": (1, 0.1), "b": (0, 0.1)}, {"a": (), "b": ("a",)}),  # better, as fair
+        ({"a": (1, 0.1), "b": (1, 0.1)}, {"a": (), "b": ()}),  # alike
+    ],
+)
+def test_who_is_beaten(values: Values, expected: dict[str, tuple[str, ...]]) -> None:
+    assert beaten(front(values)) == expected
+
+
+def test_where_lower_is_not_fairer_the_distance_from_neutral_counts() -> None:
+    assert beaten(front({"a": (1, 0.1), "b": (0, -0.2)}, NEARER))["b"] == ("a",)
+
+
+def test_a_poor_captioner_that_says_nothing_is_no_better_than_a_good_fair_one() -> None:
+    found = front({"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)})
+    assert beaten(found) == {"biased": (), "good": (), "silent": ("good",)}
+
+
+def test_the_best_stands_first() -> None:
+    places = front({"a": (0, 0.1), "b": (2, 0.3), "c": (1, 0.2)}).places
+    assert [place.bias.captioner for place in places] == ["b", "c", "a"]
+
+
+def test_a_captioner_without_a_value_takes_no_part() -> None:
+    found = front({"a": (0, 0.1), "b": (2, 0.3), "c": (math.nan, 0.0)})
+    assert set(beaten(found)) == {"a", "b"}
+
+
+def test_one_captioner_makes_no_front() -> None:
+    assert fronts(cells({"a": (0, 0.1)})) == []
+
+
+def test_without_quality_there_is_no_front() -> None:
+    assert fronts(cells({"a": (0, 0.1), "b": (0, 0.2)}, LOWER)[1::2]) == []
+
+
+def test_each_direction_has_its_front() -> None:
+    values: Values = {"a": (0, 0.1), "b": (1, 0.2)}
+    results = [*cells(values, part="a_to_t"), *cells(values, part="t_to_a")[1::2]]
+    (found,) = fronts(results[:4])
+    assert found.places[0].bias.part == "a_to_t"
+
+
+def test_shares_of_resamplings_follow_the_distance() -> None:
+    values: Values = {"a": (1, 0.1), "b": (0, 0.9), "c": (1.001, 0.1005)}
+    draws = {r.run_id: {"score": draw(r.rows[0].value, noise=0.05)} for r in cells(values)}
+    (found,) = fronts(cells(values), draws)
+    shares = {place.bias.captioner: place.share for place in found.places}
+    assert shares["b"] == 0
+    assert 0.4 < shares["a"] < 1
+
+
+def test_shares_need_as_many_resamplings_everywhere() -> None:
+    values: Values = {"a": (1, 0.1), "b": (0, 0.9)}
+    draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in cells(values)}
+    draws["lic-a"] = {"score": Draws(np.zeros(3), np.zeros((9, 3)))}
+    assert all(math.isnan(place.share) for place in fronts(cells(values), draws)[0].places)
+
+
+def test_the_verdict_says_who_is_beaten_by_whom() -> None:
+    told = front({"a": (1, 0.1), "b": (0, 0.2)}).verdict()
+    assert told.endswith(
+        "better and fairer than a; worse in one and no better in the other: b (by a)"
+    )
+
+
+def test_a_sweep_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results(cells({"a": (1, 0.1), "b": (0, 0.2)}))
+    assert "quality and lic: nobody is better and fairer than a;" in capsys.readouterr().out
+
+
+def test_the_report_has_it_with_a_figure() -> None:
+    text = page(cells({"a": (1, 0.1), "b": (0, 0.2)}), {})
+    assert 'aria-label="quality and lic, x, x"' in text
+    assert "beaten by" in text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_e9_a_hostile_captioner_makes_no_element(name: str) -> None:
+    plain = page(cells({"a": (1, 0.1), "b": (0, 0.2)}), {})
+    hostile = page(cells({name: (1, 0.1), "b": (0, 0.2)}), {})
+    assert hostile.count("<tr>") == plain.count("<tr>")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ((2.0, 1.0), "quality: a is better than b (difference +9"),
+        ((1.0, 2.0), "a is worse than b"),
+    ],
+)
+def test_quality_is_compared_by_what_is_better(values: tuple[float, float], told: str) -> None:
+    results = cells({"a": (values[0], 0.1), "b": (values[1], 0.1)})[::2]
+    draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in results}
+    (found,) = contests(results, draws)
+    assert told in found.verdicts()[0]
+    best = "a" if values[0] > values[1] else "b"
+    assert found.standings[0].row.captioner == best

@@ -1,0 +1,228 @@
+"""Attackers trained at once over stacked weights: each as it would be alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bias_pipeline.attackers import neural, training
+from bias_pipeline.attackers.data import Labelled, Predictions
+from bias_pipeline.attackers.ensemble import Ensemble
+from bias_pipeline.attackers.neural import RETRY_STRIDE, NeuralProbe
+from bias_pipeline.attackers.probe import Answered
+from bias_pipeline.attackers.record import recording
+from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.encoders.recurrent import Recurrent
+from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.split import Split
+from tests.attackers.test_neural import N_TRAIN, flags, labelled, splits, tasks
+
+SEEDS = (0, 12, 456, 789)
+# Sums run in another order; nothing else may differ. In float64, so that training does not magnify
+# the difference; losses are float32.
+TOLERANCE = 1e-6
+ENCODERS = {
+    "lstm": Recurrent("lstm", 12, 10, 1, False, 0.5),
+    "bilstm": Recurrent("lstm", 12, 10, 2, True, 0.5),
+    "rnn": Recurrent("rnn", 12, 10, 2, False, 0.5),
+    "birnn": Recurrent("rnn", 12, 10, 1, True, 0.5),
+    "transformer": Transformer(2, 8, 12, 2, 0.3),
+}
+HEADS = {"linear": Mlp(), "mlp3": Mlp([8, 6], 0.2)}
+
+
+def probe(
+    ensemble: int | None = 1, encoder: Any = ENCODERS["bilstm"], head: str = "mlp3", **trainer: Any
+) -> NeuralProbe:
+    own = flags(**{"precision": "64-true", "max_epochs": 2, **trainer})
+    return NeuralProbe(encoder, HEADS[head], {"lr": 0.02}, 32, own, processes=1, ensemble=ensemble)
+
+
+def uneven(*seeds: int) -> list[Split]:
+    """Splits with one to three batches fewer than the first has, and words of their own."""
+    return [
+        replace(own, train=own.train[: N_TRAIN - 40 * k]) for k, own in enumerate(splits(*seeds))
+    ]
+
+
+def assert_alike(one: Sequence[Any], two: Sequence[Any]) -> None:
+    assert len(one) == len(two)
+    for ours, theirs in zip(one, two, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE)
+
+
+@cache
+def _alone(encoder: str, head: str) -> Predictions:
+    return probe(1, ENCODERS[encoder], head).fit_predict(labelled(), splits(12))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "head"),
+    [
+        ("lstm", "linear"),
+        ("bilstm", "mlp3"),
+        ("rnn", "mlp3"),
+        ("birnn", "linear"),
+        ("transformer", "mlp3"),
+    ],
+)
+def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder: str, head: str) -> None:
+    """Dropout included: every member draws its own, in the order in which it draws alone."""
+    four = probe(4, ENCODERS[encoder], head).fit_predict(labelled(), splits(*SEEDS))
+    assert_alike([four.probs[1]], _alone(encoder, head).probs)
+    assert np.abs(four.probs[0] - four.probs[1]).max() > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("data", [labelled(3), tasks()], ids=["three groups", "tasks"])
+def test_every_kind_of_question_is_asked_together(data: Labelled) -> None:
+    together, alone = (probe(n).fit_predict(data, splits(0, 12)) for n in (2, 1))
+    assert_alike(together.probs, alone.probs)
+
+
+@pytest.mark.parametrize(("encoder", "steps"), [("bilstm", 3), ("transformer", 1)])
+def test_members_may_have_fewer_batches_and_other_words(encoder: str, steps: int) -> None:
+    """A member whose epoch is over waits, its weights as they are."""
+    data = labelled(change=lambda i, text: f"{text} w{i % 90}" if i % 3 else f"a red {text}")
+    one, three = (probe(n, ENCODERS[encoder], accumulate_grad_batches=steps) for n in (1, 3))
+    alone, together = (own.fit_predict(data, uneven(0, 12, 456)) for own in (one, three))
+    assert_alike(together.probs, alone.probs)
+
+
+def test_bfloat16_products_move_answers_by_their_rounding_alone() -> None:
+    together, alone = (
+        probe(n, precision="bf16-mixed").fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
+    )
+    np.testing.assert_allclose(together.probs, alone.probs, rtol=0, atol=0.03)
+
+
+def test_gradients_are_clipped_member_by_member() -> None:
+    own = {"gradient_clip_val": 0.05, "max_epochs": 1}
+    together, alone = (probe(n, **own).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
+    assert_alike(together.probs, alone.probs)
+    free = probe(1, max_epochs=1).fit_predict(labelled(), splits())
+    assert np.abs(alone.probs[0] - free.probs[0]).max() > 100 * TOLERANCE
+
+
+def test_losses_of_epochs_are_those_of_each_alone() -> None:
+    curves = []
+    for n in (2, 1):
+        with recording() as told:
+            probe(n).fit_predict(labelled(), splits(0, 12))
+        curves.append([line["train_loss"] for line in told.curves])
+    assert_alike(curves[0], curves[1])
+
+
+@pytest.fixture
+def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, torch.Tensor]]]:
+    """First weights of the members of every ensemble that is trained."""
+    seen: list[list[dict[str, torch.Tensor]]] = []
+    fit = training.fit
+
+    def spy(module: Any, *rest: Any) -> None:
+        if isinstance(module, Ensemble):
+            members = [own.state_dict().items() for own in module.own()]
+            seen.append([{name: own.clone() for name, own in items} for items in members])
+        fit(module, *rest)
+
+    monkeypatch.setattr(training, "fit", spy)
+    return seen
+
+
+def test_members_start_from_weights_of_their_own(ensembles: list[Any]) -> None:
+    probe(4, max_epochs=1).fit_predict(labelled(), splits(*SEEDS))
+    (members,) = ensembles
+    for name in ("encoder.rnn.weight_hh_l0", "encoder.vectors.weight", "head.0.weight"):
+        values = [own[name] for own in members]
+        assert not any(torch.allclose(values[0], other) for other in values[1:])
+
+
+@pytest.mark.parametrize(("size", "groups"), [(2, [2, 1]), (neural.EVERYONE, [3])])
+def test_attackers_are_put_together_as_told(
+    size: int, groups: list[int], ensembles: list[Any]
+) -> None:
+    probe(size, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    assert [len(members) for members in ensembles] == groups
+
+
+def test_a_gpu_trains_all_at_once_and_a_processor_each_alone() -> None:
+    assert probe(None, accelerator="gpu").ensemble == neural.EVERYONE
+    assert probe(None).ensemble == 1
+    assert probe(None, accelerator="gpu", devices=2).ensemble == 1
+
+
+@pytest.mark.parametrize("trainer", [{"precision": "16-mixed"}, {"devices": 2}])
+def test_what_would_tie_members_to_each_other_is_refused(trainer: dict[str, Any]) -> None:
+    own = {**flags(), "accelerator": "gpu", **trainer}
+    with pytest.raises(ValueError, match=r"probe\.ensemble=2"):
+        NeuralProbe(ENCODERS["lstm"], Mlp(), {"lr": 0.1}, 32, own, ensemble=2)
+
+
+def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is() -> None:
+    assert probe(2).spec == probe(3).spec != probe(1).spec
+
+
+@dataclass(frozen=True)
+class Bag:
+    """An encoder that nobody taught to stack: the mean of word vectors."""
+
+    size: int = 8
+
+    def build(self, n_words: int) -> torch.nn.Module:
+        net: Any = torch.nn.EmbeddingBag(n_words, self.size)
+        net.forward = lambda tokens, lengths: type(net).forward(net, tokens)
+        net.output_dim = self.size
+        return net  # type: ignore[no-any-return]
+
+
+def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles: list[Any]) -> None:
+    together, alone = (
+        probe(n, Bag(), max_epochs=1).fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
+    )
+    np.testing.assert_array_equal(together.probs, alone.probs)
+    assert ensembles == []
+
+
+def test_a_member_that_fails_is_trained_again_and_the_others_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[int]] = []
+    train = neural.train_ensemble
+
+    def spoiled(recipe: Any, data: Labelled, jobs: Sequence[Any]) -> list[Answered]:
+        asked.append([job.seed for job in jobs])
+        answers = train(recipe, data, jobs)
+        if len(asked) == 1:
+            answers[1] = Answered(np.full_like(answers[1].probs, np.nan))
+        return answers
+
+    monkeypatch.setattr(neural, "train_ensemble", spoiled)
+    with recording() as told:
+        found = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    assert asked == [[0, 12, 456], [12 + RETRY_STRIDE]]
+    assert told.failed == 1
+    assert np.isfinite(found.probs).all()
+
+
+def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First halves, then parts of batches; without dropout, the attackers stay the same."""
+    own = probe(2, Recurrent("lstm", 12, 10, dropout=0.0), "linear", max_epochs=1)
+    whole = own.fit_predict(labelled(), splits(0, 12))
+    step = Ensemble.training_step
+
+    def limited(self: Ensemble, batch: Any, batch_idx: int) -> Any:
+        if sum(len(part[1]) for _, part in batch) > 20:
+            raise torch.OutOfMemoryError("out of memory")
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(Ensemble, "training_step", limited)
+    with recording() as told:
+        cut = own.fit_predict(labelled(), splits(0, 12))
+    assert_alike(cut.probs, whole.probs)
+    events = [(e["seed"], e.get("then_ensemble"), e.get("then_parts")) for e in told.out_of_memory]
+    assert events == [(0, 1, None), (0, None, 2), (12, None, 2)]

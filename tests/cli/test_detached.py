@@ -1,0 +1,76 @@
+"""``submit`` without a Slurm: what is written and what is refused. With one: ``test_slurm.py``."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import SMALL, Run
+
+
+@pytest.fixture
+def sbatch(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """An sbatch that notes what it is asked for and answers 7, 8, ..."""
+    asked: list[list[str]] = []
+
+    def answer(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(words)
+        return subprocess.CompletedProcess(words, 0, f"{6 + len(asked)}\n", "")
+
+    monkeypatch.setattr("bias_pipeline.detached.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.cluster.shutil.which", lambda _: "sbatch")
+    return asked
+
+
+def written(folder: Path, name: str) -> str:
+    (path,) = folder.glob(f"outputs/.hydra_jobs/*/{name}")
+    return path.read_text()
+
+
+def test_a_job_is_a_line_of_overrides(run: Run, sbatch: Any, tmp_path: Path) -> None:
+    code, printed = run("submit", *SMALL, "captioner=faithful,terse", "seeds=[0],[12]")
+    assert code == 0, printed
+    lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
+    assert [line[-2:] for line in lines] == [
+        [f"captioner={captioner}", f"seeds=[{seed}]"]
+        for captioner in ("faithful", "terse")
+        for seed in (0, 12)
+    ]
+
+
+def test_how_to_submit_is_for_slurm_alone(run: Run, sbatch: Any, tmp_path: Path) -> None:
+    run("submit", *SMALL, "cluster=slurm", "hydra.launcher.timeout_min=7")
+    assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")
+    assert "launcher" not in written(tmp_path, "jobs.txt")
+
+
+def test_large_sweeps_are_several_arrays(
+    run: Run, sbatch: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bias_pipeline.detached.MOST_TASKS", 2)
+    _, printed = run("submit", *SMALL, "captioner=faithful,terse,amplifier")
+    assert "submitted 2 jobs as array 7" in printed
+    assert "submitted 1 jobs as array 8" in printed
+    assert "SLURM_ARRAY_TASK_ID + 3" in written(tmp_path, "array_2.sh")
+
+
+def test_without_slurm_it_ends_with_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bias_pipeline.cluster.shutil.which", lambda _: None)
+    code, printed = run("submit", *SMALL)
+    assert (code, "sbatch is absent" in printed) == (5, True)
+
+
+def test_another_launcher_is_refused(run: Run) -> None:
+    code, printed = run("submit", *SMALL, "hydra/launcher=joblib")
+    assert (code, "submit needs Slurm" in printed) == (2, True)
+
+
+def test_a_job_that_does_not_compose_is_refused_before_any_runs(
+    run: Run, sbatch: list[list[str]]
+) -> None:
+    code, _ = run("submit", *SMALL, "seeds=1,2", "metric.nonsense=1,2")
+    assert (code, sbatch) == (2, [])
