@@ -19,7 +19,7 @@ from bias_pipeline.report.content import finished_results
 from bias_pipeline.report.loggers import WandbLogger
 from bias_pipeline.results import Result, ResultStore
 
-PROBE_S = 4.0  # how long a server may take to answer at all
+PROBE_S = 3.0  # how long a server may take to answer at all
 RUN_S = 7.0  # how long it may take for a run; with the above, a wrong address is told within 10 s
 LEDGER = ".wandb_pushed"
 _FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
