@@ -111,27 +111,80 @@ def _compare(words: list[str]) -> int:
     return contest.run(words)
 
 
-def _report(words: list[str]) -> int:
+def _push(words: list[str]) -> int:
     from pathlib import Path
 
     from bias_pipeline.arguments import Parser
-    from bias_pipeline.report.page import write_page
+    from bias_pipeline.report.push import RUN_S, push
 
-    parser = Parser("python -m bias_pipeline report", description="Finished runs as one page")
+    parser = Parser("python -m bias_pipeline report wandb", description="Finished runs as W&B runs")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
+    parser.add_argument("--project", default="bias_pipeline", help="(bias_pipeline)")
+    parser.add_argument("--entity", help="user or team (your default)")
+    parser.add_argument(
+        "--mode",
+        default="",
+        help="offline or online (WANDB_MODE; else online where a key is set)",
+    )
+    parser.add_argument("--timeout", type=float, default=RUN_S, help=f"seconds a run ({RUN_S:g})")
+    arguments = parser.parse_args(words)
+    pushed = push(
+        arguments.folder,
+        project=arguments.project,
+        entity=arguments.entity,
+        mode=arguments.mode,
+        timeout_s=arguments.timeout,
+    )
+    print(pushed.sentence())
+    return 0
+
+
+def _report(words: list[str]) -> int:
+    if words[:1] == ["wandb"]:
+        return _push(words[1:])
+    from pathlib import Path
+
+    from bias_pipeline.arguments import Parser
+    from bias_pipeline.report.content import report_of_folder
+    from bias_pipeline.report.page import save_page
+
+    parser = Parser(
+        "python -m bias_pipeline report",
+        description="Finished runs as one page",
+        epilog="report wandb [FOLDER] [--mode offline|online]: finished runs as W&B runs",
+    )
     parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
     parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")
+    parser.add_argument(
+        "--export",
+        type=Path,
+        metavar="DIR",
+        help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
     arguments = parser.parse_args(words)
     out = arguments.out or arguments.folder / "report.html"
-    write_page(arguments.folder, out)
+    report = report_of_folder(arguments.folder)
+    save_page(report, out)
     print(out)
+    if arguments.export:
+        from bias_pipeline.report.export import export
+
+        export(report, arguments.export)
+        print(arguments.export / "contents.md")
     return 0
 
 
 def _metrics(words: list[str]) -> int:
+    from bias_pipeline.arguments import Parser
+    from bias_pipeline.report.cards import cards
     from bias_pipeline.report.catalogue import print_metrics
 
-    _refuse(words, "metrics")
-    print_metrics()
+    parser = Parser("python -m bias_pipeline metrics", description="What each metric can tell")
+    parser.add_argument("--cards", action="store_true", help="a page in Markdown: docs/metrics.md")
+    if parser.parse_args(words).cards:
+        print(cards(), end="")
+    else:
+        print_metrics()
     return 0
 
 
@@ -142,6 +195,12 @@ def _survivors(words: list[str]) -> int:
     cell = composition.cell(words)
     print_survivors(cell.corpus(), cell.build("attribute"), cell.build("masking"))
     return 0
+
+
+def _words(words: list[str]) -> int:
+    from bias_pipeline import attribution
+
+    return attribution.command(words)
 
 
 def _claims(words: list[str]) -> int:
@@ -158,6 +217,7 @@ def _analysis(words: list[str]) -> int:
         "claims": _claims,
         "metrics": _metrics,
         "survivors": _survivors,
+        "words": _words,
     }
     first = words[0] if words else ""
     if first not in analyses:

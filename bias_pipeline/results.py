@@ -172,7 +172,7 @@ class ResultStore:
             if result.draws:
                 write_draws(temporary / DRAWS, result.draws)
             for name, lines in result.tables.items():
-                _write(temporary / f"{name}.csv", _table_csv(lines).encode("utf-8", "replace"))
+                _write(temporary / f"{name}.csv", table_csv(lines).encode("utf-8", "replace"))
             _rename_folder(temporary, self.root / result.run_id)
         except OSError as error:
             raise ResourceError(
@@ -231,19 +231,21 @@ def rows_csv(rows: Sequence[Row]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow([_cell(value) for value in asdict(row).values()])
+        writer.writerow([csv_cell(value) for value in asdict(row).values()])
     return text.getvalue()
 
 
-def _table_csv(lines: Sequence[Mapping[str, object]]) -> str:
+def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
+    """Lines of equal keys as CSV, written as rows are: see :func:`rows_csv`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([list(lines[0])] if lines else [])
-    writer.writerows([_cell(value) for value in line.values()] for line in lines)
+    writer.writerows([csv_cell(value) for value in line.values()] for line in lines)
     return text.getvalue()
 
 
-def _cell(value: object) -> object:
+def csv_cell(value: object) -> object:
+    """A value as it stands in a CSV file: see :func:`rows_csv`."""
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
     if isinstance(value, tuple | list):

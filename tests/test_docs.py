@@ -14,7 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bias_pipeline import composition
 from bias_pipeline.door import main
+from bias_pipeline.report.cards import cards
 from bias_pipeline.results import Row
 from tests.corpora import REPOSITORY
 from tests.lic_folder import write_folder
@@ -42,6 +44,7 @@ def links(text: str) -> list[str]:
     return [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", outside_code)]
 
 
+FOOTGUNS = (REPOSITORY / "docs" / "footguns.md").read_text(encoding="utf-8")
 DOOR_LINES = [line for line in commands(README) if line.startswith(DOOR)]
 OWN_ARGUMENTS = ("audit", "compare", "report")
 DOOR_COMMANDS = [
@@ -56,11 +59,35 @@ def test_a_command_of_the_readme_composes(
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line.replace("DIR", str(write_folder(tmp_path / "data"))))[3:]
     if words[:1] == ["analysis"]:
-        words += ["dataset.n_images=50"]
+        words += ["dataset.n_images=50", "seeds=2"]
+        words += ["--resamples=2"] if words[1] == "words" else []
     elif words[:1] != ["metrics"]:
         words += ["--cfg", "job"]
     assert main(words) == 0
     assert capfd.readouterr().out
+
+
+@pytest.mark.parametrize("line", commands(FOOTGUNS))
+def test_a_command_of_the_footguns_composes(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first choices; running them all is what the page's numbers were made by."""
+    monkeypatch.chdir(tmp_path)
+    words = [word for word in shlex.split(line)[3:] if "=" in word]
+    options = composition.options_of(words)
+    composition.check_names(options)
+    composition.compose_config(composition.first_choices(options.overrides), options)
+
+
+def test_every_footgun_says_what_is_done_about_it() -> None:
+    sections = FOOTGUNS.split("\n## ")[1:]
+    assert len(sections) >= 12
+    assert [own for own in sections if "*Here*" not in own and "](" not in own] == []
+
+
+def test_the_metric_cards_are_those_of_the_code() -> None:
+    written = (REPOSITORY / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert written == cards(), "run: python -m bias_pipeline metrics --cards > docs/metrics.md"
 
 
 @pytest.mark.parametrize("word", OWN_ARGUMENTS)

@@ -32,7 +32,7 @@ LAYERS = [
     {"composition"},
     {"job", "loader"},
     {"launch"},
-    {"contest", "data", "audit", "detached"},
+    {"contest", "data", "audit", "attribution", "detached"},
     {"door"},
     {"__main__"},
 ]

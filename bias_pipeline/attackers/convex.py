@@ -82,13 +82,17 @@ def decide(x: sparse.csr_array, weights: FloatArray) -> FloatArray:
     return np.asarray(x @ weights[:-1] + weights[-1], np.float64)
 
 
-def fit_logistic(x: sparse.csr_array, y: IntArray, inverse_penalty: float) -> FloatArray:
+def fit_logistic(
+    x: sparse.csr_array, y: IntArray, inverse_penalty: float, start: FloatArray | None = None
+) -> FloatArray:
     """Weights of a logistic regression.
 
     Args:
         x: (N, F) indicators.
         y: (N, 1) 0/1 for one sigmoid, or (N, K) one-hot rows for a softmax.
         inverse_penalty: C, see :class:`ConvexProbe`.
+        start: (F + 1, K) weights to begin from, such as those of nearly the same captions; zeros
+            if left out. Where it ends does not depend on it but within the tolerance.
 
     Returns:
         (F + 1, K) weights, the intercept last.
@@ -114,7 +118,8 @@ def fit_logistic(x: sparse.csr_array, y: IntArray, inverse_penalty: float) -> Fl
         total = inverse_penalty * value + 0.5 * float((ridge[:, None] * weights**2).sum())
         return total, ((inverse_penalty * gradient + ridge[:, None] * weights) * scale).ravel()
 
-    found = minimise(objective, np.zeros((x.shape[1] + 1) * n_outputs))
+    begin = np.zeros((x.shape[1] + 1) * n_outputs) if start is None else (start / scale).ravel()
+    found = minimise(objective, begin)
     return np.asarray(found.reshape(-1, n_outputs) * scale, np.float64)
 
 

@@ -51,6 +51,28 @@ class Ngram:
         owner, codes = np.divmod(cells, max(n_grams, 1))
         return NgramIndex(codes, offsets(np.bincount(owner, minlength=len(captions))), n_grams)
 
+    def names(self, captions: Captions, kept: IntArray) -> list[tuple[str, ...]]:
+        """The words of n-grams.
+
+        Args:
+            captions: those that :meth:`index` numbered.
+            kept: (F,) numbers of n-grams.
+
+        Example:
+            >>> captions = Captions.from_texts(["a red dog"])
+            >>> Ngram(order=2).names(captions, np.arange(5))
+            [('a',), ('red',), ('dog',), ('a', 'red'), ('red', 'dog')]
+        """
+        found: list[tuple[str, ...]] = []
+        words = np.array(captions.types, object)
+        for width in range(1, self.order + 1):
+            first = _firsts(captions, width)
+            _, codes = _runs(captions, width)
+            places = first[np.unique(codes, return_index=True)[1]]
+            spelled = words[captions.tokens[places[:, None] + np.arange(width)]]
+            found += map(tuple, spelled.tolist())
+        return [found[number] for number in kept.tolist()]
+
     def encode(self, index: NgramIndex, rows: IntArray, kept: IntArray) -> sparse.csr_array:
         """Indicator matrix of captions.
 
@@ -95,10 +117,15 @@ class NgramIndex:
 def _runs(captions: Captions, width: int) -> tuple[IntArray, IntArray]:
     """Caption and dense number of every run of ``width`` words that stays inside a caption."""
     lengths = np.maximum(captions.lengths - width + 1, 0)
-    first = ranges(captions.starts[:-1], lengths)
+    first = _firsts(captions, width)
     codes = np.zeros(len(first), np.int64)
     for shift in range(width):
         # Renumbering after each word keeps the products far below 2 ** 63.
         codes = codes * len(captions.types) + captions.tokens[first + shift]
         codes = np.unique(codes, return_inverse=True)[1]
     return np.repeat(np.arange(len(captions)), lengths), codes
+
+
+def _firsts(captions: Captions, width: int) -> IntArray:
+    """Where every run of ``width`` words that stays inside a caption begins."""
+    return ranges(captions.starts[:-1], np.maximum(captions.lengths - width + 1, 0))

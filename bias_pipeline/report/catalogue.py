@@ -18,9 +18,12 @@ Usage:
   python -m bias_pipeline audit FILE --attributes LABELS [--captions HUMAN] [--objects OBJECTS]
                                                     one file of captions, start to report
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
-  python -m bias_pipeline report [FOLDER]           finished runs as one HTML page
-  python -m bias_pipeline metrics                   what each metric can tell
+  python -m bias_pipeline report [FOLDER] [--export DIR]  finished runs as one HTML page; as
+                                                    LaTeX, CSV, Parquet, SVG, BibTeX, ...
+  python -m bias_pipeline report wandb [FOLDER]     finished runs as Weights & Biases runs
+  python -m bias_pipeline metrics [--cards]         what each metric can tell
   python -m bias_pipeline analysis claims           do the papers' conclusions hold?
+  python -m bias_pipeline analysis words [...]      words that give the attribute away
   python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves
   python -m bias_pipeline data validate [...]       what a data set's files hold
   python -m bias_pipeline data convert FILE ...     pickles and JSON to Parquet (--out DIR)
@@ -44,7 +47,7 @@ Choices:
 Exit codes: 0 ok, 2 usage, 3 bad data, 4 a job of a sweep failed, 5 missing file or disk full,
 75 asked to requeue, 130 interrupted, 143 terminated."""
 
-_PROPERTIES = (
+PROPERTIES = (
     "source_identifying",
     "learnable",
     "amplification",
@@ -90,7 +93,7 @@ def print_metrics() -> None:
     from rich.table import Table
 
     table = Table(title="Metrics", title_justify="left")
-    for heading in ("metric", "title", "range", "neutral", *_PROPERTIES, "reference"):
+    for heading in ("metric", "title", "range", "neutral", *PROPERTIES, "reference"):
         table.add_column(heading.replace("_", " "))
     for name in choices_of(conf_dir() / "metric"):
         target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
@@ -129,7 +132,7 @@ def _described(name: str, target: str) -> list[str]:
     info = getattr(importlib.import_module(module), attribute).info
     ticks = [
         ("✓✓" if is_tested(name, prop) else "✓") if getattr(info, prop) else ""
-        for prop in _PROPERTIES
+        for prop in PROPERTIES
     ]
     low, high = info.range
     bounds = f"{low:g} … {high:g}"

@@ -1,105 +1,187 @@
-"""Figures of results, by matplotlib: SVG that takes its colours from the page it stands in."""
+"""Figures of results, by matplotlib: inline SVG in the page's colours, SVG and PNG as files."""
 
 from __future__ import annotations
 
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.report.labels import name_points
 from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Row
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colours that no figure uses otherwise; in SVG they become the page's own.
-_INK, _FAINT, _MARK = "#010203", "#020304", "#030405"
-_VARIABLES = {_INK: "var(--ink)", _FAINT: "var(--faint)", _MARK: "var(--mark)"}
-_STYLE: Any = {  # rc_context's keys are literals
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _FAINT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "font.size": 10,
-    "font.sans-serif": ["DejaVu Sans"],
-    "text.parse_math": False,  # a name is text, not a formula
-    "svg.fonttype": "none",
-    "svg.hashsalt": "bias_pipeline",
-}
+PNG_DPI = 200
 
 
-def forest(rows: Sequence[Row], neutral: float, title: str) -> str:
+@dataclass(frozen=True)
+class Colours:
+    """What a figure is drawn in.
+
+    Attributes:
+        ink: of text.
+        faint: of what is beside the matter.
+        mark: of the data.
+    """
+
+    ink: str
+    faint: str
+    mark: str
+
+
+# Colours that no figure uses otherwise; in a page they become the page's own.
+_PAGE = Colours("#010203", "#020304", "#030405")
+_VARIABLES = {"ink": "var(--ink)", "faint": "var(--faint)", "mark": "var(--mark)"}
+PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure that has not been drawn yet.
+
+    Attributes:
+        title: read aloud for those who cannot see it.
+        size: width and height in inches.
+        draw: draws it on axes in given colours.
+    """
+
+    title: str
+    size: tuple[float, float]
+    draw: Callable[[Axes, Colours], None]
+
+    def inline(self) -> str:
+        """An SVG element that takes its colours from the page it stands in."""
+        element = self._svg(_PAGE)
+        for name, variable in _VARIABLES.items():
+            element = element.replace(getattr(_PAGE, name), variable)
+        return element
+
+    def svg(self) -> str:
+        """A whole SVG file, dark on transparent."""
+        element = self._svg(PRINT)
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{element}'
+
+    def png(self) -> bytes:
+        """A PNG file, dark on white, the same bytes for the same numbers."""
+        with self._drawn(PRINT) as figure:
+            figure.patch.set(alpha=1, facecolor="white")
+            content = io.BytesIO()
+            figure.savefig(content, format="png", dpi=PNG_DPI, metadata={"Software": None})
+        return content.getvalue()
+
+    def _svg(self, colours: Colours) -> str:
+        from markupsafe import escape
+
+        with self._drawn(colours) as figure:
+            text = io.StringIO()
+            figure.savefig(text, format="svg", metadata={"Date": None})
+        element = text.getvalue()
+        element = element[element.index("<svg") :]
+        element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+        element = re.sub(r'<g id="[^"]*"', "<g", element)  # a page holds many figures
+        label = f'<svg role="img" aria-label="{escape(printable(self.title))}"'
+        return element.replace("<svg", label, 1)
+
+    @contextmanager
+    def _drawn(self, colours: Colours) -> Iterator[Figure]:
+        """The figure in our style; no window and no global state."""
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        with mpl.rc_context(_style(colours)):
+            figure = Figure(figsize=self.size, layout="constrained")
+            figure.patch.set_alpha(0)
+            axes = figure.subplots()
+            axes.patch.set_alpha(0)
+            self.draw(axes, colours)
+            yield figure
+
+
+def _style(colours: Colours) -> Any:  # rc_context's keys are literals
+    return {
+        "text.color": colours.ink,
+        "axes.labelcolor": colours.ink,
+        "axes.edgecolor": colours.faint,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.color": colours.ink,
+        "ytick.color": colours.ink,
+        "font.size": 10,
+        "font.sans-serif": ["DejaVu Sans"],
+        "text.parse_math": False,  # a name is text, not a formula
+        "svg.fonttype": "none",
+        "svg.hashsalt": "bias_pipeline",
+    }
+
+
+def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
     """Values with their intervals, one line a captioner.
 
     Args:
         rows: one headline of several captioners, the first on top.
         neutral: where a line is drawn.
         title: read aloud for those who cannot see it.
-
-    Returns:
-        An SVG element.
     """
-    with _figure(6.4, 0.9 + 0.3 * len(rows)) as figure:
-        axes = figure.subplots()
-        axes.axvline(neutral, color=_FAINT, linewidth=1)
+
+    def draw(axes: Axes, colours: Colours) -> None:
+        axes.axvline(_scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
         for place, row in enumerate(rows):
-            scale = _scale(row)
             if not math.isnan(row.ci_low):
-                ends = (scale * row.ci_low, scale * row.ci_high)
-                axes.plot(ends, (place, place), color=_MARK, linewidth=2)
-            axes.plot(scale * row.value, place, "o", color=_MARK, markersize=5)
+                axes.plot(_ends(row), (place, place), color=colours.mark, linewidth=2)
+            axes.plot(_scale(row) * row.value, place, "o", color=colours.mark, markersize=5)
         axes.set_yticks(range(len(rows)), [printable(row.captioner) for row in rows])
-        axes.invert_yaxis()
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(_unit(rows[0]))
-        return _svg(figure, title)
+
+    return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw)
 
 
-def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> str:
+def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
     """A->T against T->A, a cross of two intervals for each captioner.
 
     Args:
         pairs: the two headlines of each captioner.
         title: read aloud for those who cannot see it.
-
-    Returns:
-        An SVG element.
     """
     return scatter(pairs, title, ("attribute to task", "task to attribute"))
 
 
-def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]) -> str:
+def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]) -> Plot:
     """Two numbers of each captioner as a cross of their intervals.
 
     Args:
         pairs: what is across and what is up.
         title: read aloud for those who cannot see it.
         names: of the axes.
-
-    Returns:
-        An SVG element.
     """
-    with _figure(6.4, 4.4) as figure:
-        axes = figure.subplots()
-        axes.axvline(0, color=_FAINT, linewidth=1)
-        axes.axhline(0, color=_FAINT, linewidth=1)
+
+    def draw(axes: Axes, colours: Colours) -> None:
+        axes.axvline(0, color=colours.faint, linewidth=1)
+        axes.axhline(0, color=colours.faint, linewidth=1)
         for across, up in pairs:
             x, y = _scale(across) * across.value, _scale(up) * up.value
-            axes.plot(x, y, "o", color=_MARK, markersize=5)
-            axes.plot(_ends(across), (y, y), color=_MARK, linewidth=1)
-            axes.plot((x, x), _ends(up), color=_MARK, linewidth=1)
-            axes.annotate(
-                printable(across.captioner), (x, y), xytext=(5, 5), textcoords="offset points"
-            )
+            axes.plot(x, y, "o", color=colours.mark, markersize=5)
+            axes.plot(_ends(across), (y, y), color=colours.mark, linewidth=1)
+            axes.plot((x, x), _ends(up), color=colours.mark, linewidth=1)
         axes.set_xlabel(printable(f"{names[0]}, {_unit(pairs[0][0])}"))
         axes.set_ylabel(printable(f"{names[1]}, {_unit(pairs[0][1])}"))
-        return _svg(figure, title)
+        points = [(_scale(a) * a.value, _scale(b) * b.value) for a, b in pairs]
+        crosses = [
+            line
+            for (x, y), (a, b) in zip(points, pairs, strict=True)
+            for line in (((_ends(a)[0], y), (_ends(a)[1], y)), ((x, _ends(b)[0]), (x, _ends(b)[1])))
+        ]
+        captioners = [printable(across.captioner) for across, _ in pairs]
+        name_points(axes, points, captioners, crosses, colours.faint)
+
+    return Plot(title, (6.4, 4.4), draw)
 
 
 def _scale(row: Row) -> float:
@@ -112,32 +194,3 @@ def _unit(row: Row) -> str:
 
 def _ends(row: Row) -> tuple[float, float]:
     return _scale(row) * row.ci_low, _scale(row) * row.ci_high
-
-
-@contextmanager
-def _figure(width: float, height: float) -> Iterator[Figure]:
-    """A figure of our style, in inches; no window and no global state."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        figure.patch.set_alpha(0)
-        yield figure
-
-
-def _svg(figure: Figure, title: str) -> str:
-    from markupsafe import escape
-
-    for axes in figure.axes:
-        axes.patch.set_alpha(0)
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    element = text.getvalue()
-    element = element[element.index("<svg") :]
-    for colour, variable in _VARIABLES.items():
-        element = element.replace(colour, variable)
-    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-    element = re.sub(r'<g id="[^"]*"', "<g", element)  # a page holds many figures
-    label = f'<svg role="img" aria-label="{escape(printable(title))}"'
-    return element.replace("<svg", label, 1)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bias_pipeline.analysis.pareto import Front, fronts
 from bias_pipeline.report.figures import scatter
-from bias_pipeline.report.sections import Section, Sheet
-from bias_pipeline.report.tables import headline_name, interval, percent, printable
+from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
+from bias_pipeline.report.tables import headline_name
 from bias_pipeline.results import Result
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -30,15 +30,15 @@ def front_sections(
 
 
 def _places(front: Front, names: Sequence[str]) -> Sheet:
-    lines = [
+    lines: list[list[Cell]] = [
         [
-            printable(place.bias.captioner),
-            interval(place.quality),
-            interval(place.bias),
-            printable(", ".join(place.beaten_by)) or "–",
-            percent(place.share, 0),
+            place.bias.captioner,
+            Number.of(place.quality),
+            Number.of(place.bias),
+            ", ".join(place.beaten_by) or None,
+            Number(place.share, fraction=True, digits=0),
         ]
         for place in front.places
     ]
-    head = ["captioner", *names, "beaten by", "not beaten, % of resamplings of images"]
+    head = ["captioner", *names, "beaten by", "not beaten, share of resamplings of images"]
     return Sheet("The best first; beaten: as good, as fair and better in one of them", head, lines)

@@ -160,26 +160,13 @@ class WandbLogger(ResultLogger):
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
-        """Try the server in a process of its own, which can be ended when it hangs."""
-        if not _has_key():
+        """Try the server, unless it is known not to answer."""
+        if not has_key():
             warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
             return False
         if not WandbLogger.reachable:
             return False  # it did not answer an earlier cell: do not wait again
-        code = "from bias_pipeline.report import loggers; loggers.record_from_stdin()"
-        order = json.dumps({"content": content, "folder": str(self.folder)})
-        try:
-            done = subprocess.run(  # noqa: S603 - our own code
-                [sys.executable, "-c", code],
-                input=order.encode(),
-                capture_output=True,
-                timeout=self.timeout_s,
-                # A service that this process started would take the run for one of its own.
-                env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
-            )
-        except subprocess.TimeoutExpired:
-            done = None
-        if done is not None and done.returncode == 0:
+        if record_online(content, self.folder, self.timeout_s):
             return True
         warn_once("W&B: the server did not take the run in time; written offline, sync later")
         WandbLogger.reachable = False
@@ -210,6 +197,33 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
     run.log({"rows": table})
     run.summary.update(content["summary"])
     run.finish()
+
+
+def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
+    """Write one run to the server, in a process of its own, which can be ended when it hangs.
+
+    Args:
+        content: see :meth:`WandbLogger.content`.
+        folder: where W&B keeps its files.
+        timeout_s: how long the server may take.
+
+    Returns:
+        Whether it took the run.
+    """
+    code = "from bias_pipeline.report import loggers; loggers.record_from_stdin()"
+    order = json.dumps({"content": content, "folder": str(folder)})
+    try:
+        done = subprocess.run(  # noqa: S603 - our own code
+            [sys.executable, "-c", code],
+            input=order.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+            # A service that this process started would take the run for one of its own.
+            env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
 
 
 def record_from_stdin() -> None:
@@ -250,7 +264,8 @@ def _plain(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
-def _has_key() -> bool:
+def has_key() -> bool:
+    """Whether there is a key for W&B: in ``WANDB_API_KEY``, or from ``wandb login``."""
     if os.environ.get("WANDB_API_KEY"):
         return True
     import netrc

@@ -1,34 +1,215 @@
-"""What the report page is made of."""
+"""The sections of a report: one function for each kind, from results to tables and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from bias_pipeline.analysis.compare import Contest
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.figures import forest, quadrants
+from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
+from bias_pipeline.report.tables import arrow, headline_name, neutral_of, reading
+from bias_pipeline.results import Result, Row
+
+MOST_PARTS = 40
+FEWEST_RANKED = 4
+BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """A table of text.
+def overviews(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[Section]:
+    """One table for each data set and attribute: captioners against metrics."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in sorted(results, key=_started):  # of two runs of a cell the later one is shown
+        groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
+    best = {name for contest in found for name in _best(contest)}
+    for (dataset, attribute), own in groups.items():
+        table = _Matrix(own, best)
+        yield Section(
+            title=f"{attribute}, {dataset}",
+            texts=[
+                "Headlines with their intervals, in per cent where they are fractions. "
+                f"↑ above the value that means no bias, ↓ below, ≈ the interval holds it. {BOLD}"
+            ],
+            sheets=[table.sheet(), *table.agreement()],
+            notes=_notes(own),
+        )
 
-    Attributes:
-        caption: what it shows.
-        head: names of its columns.
-        rows: its cells.
-        folded: whether it is shown only on demand.
-    """
 
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    folded: bool = False
+def _best(contest: Contest) -> list[tuple[str, str]]:
+    """Run and part of the captioner that is told apart from every other, and is the fairest."""
+    first, *others = contest.standings
+    alone = others and not any(set(first.letters) & set(other.letters) for other in others)
+    return [(first.row.run_id, first.row.part)] if alone else []
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: texts, figures, tables and notes, in this order."""
+class _Matrix:
+    """Headlines of captioners (lines) under metrics (columns)."""
 
-    title: str
-    texts: Sequence[str] = ()
-    figures: Sequence[str] = ()
-    sheets: Sequence[Sheet] = ()
-    notes: Sequence[str] = ()
+    def __init__(self, results: Sequence[Result], best: Iterable[tuple[str, str]]) -> None:
+        self.best = frozenset(best)
+        self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
+        self.columns: dict[str, None] = {}
+        several = _several(results)
+        for result in results:
+            for row in result.rows:
+                if row.part in HEADLINES:
+                    name = " ".join([headline_name(row), *(getattr(row, key) for key in several)])
+                    self.columns.setdefault(name.strip())
+                    self.cells.setdefault(row.captioner, {})[name.strip()] = (row, result)
+
+    def sheet(self) -> Sheet:
+        """As a table, with what each captioner's captions cover."""
+        head = ["captioner", *self.columns, "images", "coverage", "neutral"]
+        return Sheet("Headlines", head, [self._line(name) for name in self.cells])
+
+    def _line(self, captioner: str) -> list[Cell]:
+        own = self.cells[captioner]
+        row, result = next(iter(own.values()))
+        mark = "" if _trained(result) else " †"
+        cells = [self._headline(*own[name]) if name in own else None for name in self.columns]
+        shares = (
+            Number(rate, fraction=True, digits=0) for rate in (row.coverage, row.neutral_rate)
+        )
+        return [captioner + mark, *cells, Number(row.n_images, digits=0), *shares]
+
+    def _headline(self, row: Row, result: Result) -> Number:
+        pointing = arrow(row, neutral_of(result, row.part))
+        return Number.of(row, pointing, best=(row.run_id, row.part) in self.best)
+
+    def agreement(self) -> list[Sheet]:
+        """How alike metrics rank captioners, where there are enough of both."""
+        import pandas as pd
+
+        values = pd.DataFrame(
+            [
+                [own[name][0].value if name in own else math.nan for name in self.columns]
+                for own in self.cells.values()
+            ],
+            columns=list(self.columns),
+        ).dropna(axis=1)
+        if len(values) < FEWEST_RANKED or values.shape[1] < 2:
+            return []
+        ranks = values.corr(method="spearman")
+        lines = zip(ranks, ranks.to_numpy(), strict=True)
+        rows: list[list[Cell]] = [[str(name), *map(Number, line.tolist())] for name, line in lines]
+        caption = f"Rank correlation (Spearman) of headlines over {len(values)} captioners"
+        return [Sheet(caption, ["metric", *map(str, ranks)], rows, folded=True)]
+
+
+def _several(results: Sequence[Result]) -> list[str]:
+    """Settings in which cells of one metric and captioner differ."""
+    found = []
+    for key in ("encoder", "head", "masking", "alignment", "scoring"):
+        seen: dict[tuple[str, str], set[object]] = {}
+        for result in results:
+            row = result.rows[0]
+            seen.setdefault((row.metric, row.captioner), set()).add(getattr(row, key))
+        if any(len(values) > 1 for values in seen.values()):
+            found.append(key)
+    return found
+
+
+def _started(result: Result) -> str:
+    return str(result.manifest.get("started", ""))
+
+
+def _trained(result: Result) -> bool:
+    corpus = result.manifest.get("corpus", {})
+    return isinstance(corpus, Mapping) and corpus.get("trained_on_reference") is True
+
+
+def directions(results: Sequence[Result]) -> Iterable[Section]:
+    """A->T against T->A for every metric that tells them apart."""
+    groups: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
+    for result in results:
+        parts = {row.part: row for row in result.rows if row.part in HEADLINES}
+        if {"a_to_t", "t_to_a"} <= parts.keys():
+            first = parts["a_to_t"]
+            key = (first.metric, first.attribute, first.dataset)
+            groups.setdefault(key, []).append((first, parts["t_to_a"]))
+    for (metric, attribute, dataset), pairs in groups.items():
+        title = f"{metric}: directions, {attribute}, {dataset}"
+        yield Section(
+            title=title,
+            texts=["Right: attribute to task is amplified. Up: task to attribute is."],
+            figures=[quadrants(pairs, title)],
+            sheets=[
+                Sheet(
+                    "The numbers of the figure",
+                    ["captioner", "A→T", "T→A"],
+                    [[a.captioner, Number.of(a), Number.of(b)] for a, b in pairs],
+                    folded=True,
+                )
+            ],
+        )
+
+
+def contested(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[Section]:
+    """One for each headline of each metric: who is fairer, and what stands beside it."""
+    by_id = {result.run_id: result for result in results}
+    for contest in found:
+        rows = [standing.row for standing in contest.standings]
+        told = reading(by_id[rows[0].run_id])
+        neutral = neutral_of(by_id[rows[0].run_id], contest.part)
+        title = f"{headline_name(rows[0])}, {rows[0].attribute}, {rows[0].dataset}"
+        yield Section(
+            title=title,
+            texts=[f"{told.get('title', contest.metric)}: {told.get('direction', '')}."],
+            figures=[forest(rows, neutral, title)],
+            sheets=[_standings(contest), *_parts(contest, by_id)],
+        )
+
+
+def _standings(contest: Contest) -> Sheet:
+    """The fairest first; one letter: cannot be told apart."""
+    best = _best(contest)
+    lines: list[list[Cell]] = [
+        [
+            s.row.captioner,
+            Number.of(s.row, best=(s.row.run_id, s.row.part) in best),
+            s.letters if len(contest.standings) > 1 else None,
+            Number(s.row.p_value, digits=3),
+            Number(s.row.n_images, digits=0),
+            Number(s.row.n_seeds, digits=0),
+        ]
+        for s in contest.standings
+    ]
+    head = ["captioner", "value", "group", "p", "images", "seeds"]
+    order = "Best" if contest.quality else "Fairest"
+    return Sheet(f"{order} first; captioners that share a letter cannot be told apart", head, lines)
+
+
+def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:
+    """What stands beside the headline, captioners side by side."""
+    names: dict[str, None] = {}
+    own: dict[str, dict[str, Row]] = {}
+    for standing in contest.standings:
+        rows = results[standing.row.run_id].rows
+        told = {row.part: row for row in rows if _belongs(row.part, contest.part)}
+        own[standing.row.captioner] = told
+        names |= dict.fromkeys(told)
+    chosen = list(names)[:MOST_PARTS]
+    if not chosen:
+        return
+    lines: list[list[Cell]] = [
+        [name, *(Number.of(told[name]) if name in told else None for told in own.values())]
+        for name in chosen
+    ]
+    left = f"; {len(names) - MOST_PARTS} more in rows.csv" if len(names) > MOST_PARTS else ""
+    yield Sheet(f"Parts beside the headline{left}", ["part", *own], lines, folded=True)
+
+
+def _belongs(part: str, headline: str) -> bool:
+    """Whether a part stands beside a headline: those of a direction beside it alone."""
+    direction = next((h for h in ("a_to_t", "t_to_a") if part.startswith(f"{h}:")), None)
+    return part not in HEADLINES and direction in (None, headline)
+
+
+def _notes(results: Iterable[Result]) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for result in results:
+        notes = result.manifest.get("notes", [])
+        for note in notes if isinstance(notes, list) else []:
+            said.setdefault(str(note), []).append(result.rows[0].captioner)
+    return [f"{', '.join(dict.fromkeys(who))}: {note}" for note, who in said.items()]

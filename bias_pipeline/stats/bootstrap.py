@@ -141,7 +141,7 @@ class Bootstrap:
             Name to estimate.
         """
         point = evaluate(np.ones((1, len(keys))))
-        drawn = [evaluate(weights) for weights in self._weights(keys)]
+        drawn = [evaluate(weights) for weights in self.weights(keys)]
         return {
             name: summary(
                 Draws(values[0], np.concatenate([batch[name] for batch in drawn])), self.level
@@ -149,8 +149,12 @@ class Bootstrap:
             for name, values in point.items()
         }
 
-    def _weights(self, keys: UIntArray) -> Iterator[FloatArray]:
-        """(b, I) how often each image counts, batch by batch."""
+    def weights(self, keys: UIntArray) -> Iterator[FloatArray]:
+        """(b, I) how often each image counts, batch by batch, ``resamples`` lines in all.
+
+        Args:
+            keys: (I,) hashes of the images' ids (:attr:`Corpus.keys`).
+        """
         batch = max(1, _BATCH_BYTES // (8 * len(keys)))
         root = mix(np.array([self.seed], np.uint64))
         for start in range(0, self.resamples, batch):

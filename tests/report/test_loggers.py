@@ -209,7 +209,7 @@ def test_e16_a_server_that_hangs_leaves_the_run_offline(
 
 
 def test_online_without_a_key_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loggers, "_has_key", lambda: False)
+    monkeypatch.setattr(loggers, "has_key", lambda: False)
     WandbLogger(str(tmp_path), mode="online").log(result())
     assert offline_run(tmp_path).run_id == "run"
 

@@ -178,17 +178,71 @@ def test_the_same_results_make_the_same_page() -> None:
 
 @pytest.mark.parametrize("name", ["a $x^2$ b", "a_b^c", "\\alpha"])
 def test_a_name_in_a_figure_is_no_formula(name: str) -> None:
-    assert name in Elements(forest([row(captioner=name)], 0.0, "t")).text
+    assert name in Elements(forest([row(captioner=name)], 0.0, "t").inline()).text
 
 
 def test_a_figure_takes_its_colours_from_the_page() -> None:
-    svg = quadrants([(row(), row())], "t")
+    svg = quadrants([(row(), row())], "t").inline()
     assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= {
         "none",
         "var(--ink)",
         "var(--faint)",
         "var(--mark)",
     }
+
+
+# --- legible
+
+
+def themes() -> dict[str, dict[str, str]]:
+    """Light and dark: the page's colours by name."""
+    (light, dark) = re.findall(r":root \{([^}]*)\}", page([result()], {}))
+    return {
+        name: dict(re.findall(r"--([a-z]+): (#[0-9a-f]+);", text))
+        for name, text in (("light", light), ("dark", dark))
+    }
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG 2.2 defines it."""
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * sign for sign in colour[1:])
+        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert (contrast("#fff", "#000000"), contrast("#777", "#777")) == (21, 1)
+
+
+TEXT_ON = [(text, "paper") for text in ("ink", "faint", "mark", "up", "down")]
+TEXT_ON += [("ink", ground) for ground in ("shade", "to", "from")]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("text", "ground"), TEXT_ON)
+def test_text_is_legible(theme: str, text: str, ground: str) -> None:
+    """WCAG AA: 4.5 to 1 for text of any size."""
+    colours = themes()[theme]
+    assert contrast(colours[text], colours[ground]) >= 4.5
+
+
+def test_a_theme_lacks_no_colour() -> None:
+    light, dark = themes().values()
+    assert light.keys() == dark.keys()
+    assert set(re.findall(r"var\(--([a-z]+)\)", page([result()], {}))) <= light.keys()
+
+
+def test_whatever_scrolls_or_folds_is_reached_by_keyboard() -> None:
+    found = Elements(page([result(), directional("sat")], {})).found
+    scrolling = [own for tag, own in found if tag == "pre" or own.get("class") == "scroll"]
+    assert scrolling
+    assert all(own.get("tabindex") == "0" for own in scrolling)
 
 
 # --- files

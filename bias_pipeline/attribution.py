@@ -1,0 +1,66 @@
+"""``analysis words``: which words give the attribute away, and which the captioner added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bias_pipeline import composition, intersection
+from bias_pipeline.analysis.words import RESAMPLES, words
+from bias_pipeline.arguments import Parser
+from bias_pipeline.composition import Cell
+from bias_pipeline.errors import UsageError
+from bias_pipeline.identity import run_id
+from bias_pipeline.report.words import print_words, save_words
+from bias_pipeline.split import seeds_of
+
+
+def command(arguments: Sequence[str]) -> int:
+    """Explain the attackers of one captioner or several; returns the exit code.
+
+    Args:
+        arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
+
+    Raises:
+        BiasPipelineError: if there are no such attackers or files cannot be read or written.
+    """
+    parser = Parser("python -m bias_pipeline analysis words", description=__doc__)
+    parser.add_argument("--resamples", type=int, default=RESAMPLES, help=f"of images ({RESAMPLES})")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    options = parser.parse_intermixed_args(list(arguments))
+    for cell in _cells(options.overrides):
+        corpus, metric = cell.corpus(), cell.build("metric")
+        seeds = seeds_of(cell.tree["seeds"])
+        found = words(metric, corpus, seeds, options.resamples)
+        name = run_id(
+            cell.tree["metric"],
+            corpus,
+            metric=metric.info.name,
+            attribute=metric.attribute.name,
+            metric_version=metric.info.version,
+            seeds=seeds,
+        )
+        written = save_words(Path(cell.tree["paths"]["outputs"]), name, found)
+        print_words(found)
+        print(written)
+    return 0
+
+
+def _cells(overrides: Sequence[str]) -> list[Cell]:
+    """One cell a captioner.
+
+    Raises:
+        UsageError: if anything else is swept.
+    """
+    rest = [word for word in overrides if not word.startswith("captioner=")]
+    swept = next((word for word in rest if composition.sweeps(word)), None)
+    if swept:
+        raise UsageError(f"{swept}: analysis words sweeps over captioners alone; name one value")
+    named = [word.partition("=")[2] for word in overrides if word.startswith("captioner=")]
+    if not named:
+        return [composition.cell(rest)]
+    names = named[-1].split(",")
+    if names == ["all"]:
+        first = composition.cell(rest)
+        names = list(intersection.captioners(first.build("dataset"), first.build("attribute")))
+    return [composition.cell([*rest, f"captioner={name}"]) for name in names]

@@ -1,0 +1,196 @@
+"""A report as files for a paper: what the HTML page shows, from the same cells.
+
+In the folder::
+
+    contents.md         what each file shows
+    tables/NAME.tex     LaTeX (booktabs); beside it .md, .csv and .parquet
+    figures/NAME.svg    and .png
+    rows.csv            every number of every run; rows.parquet the same
+    references.bib      the sources of the metrics
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.cache import replace_file
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.report.latex import latex
+from bias_pipeline.report.markdown import escape, markdown
+from bias_pipeline.report.sections import BOLD
+from bias_pipeline.report.sheets import Cell, Number, Report, Section, Sheet, cell_text
+from bias_pipeline.results import COLUMNS, Row, csv_cell, rows_csv
+
+Table = Mapping[str, Sequence[Any]]
+
+
+def export(report: Report, folder: Path) -> None:
+    """Write a report's tables, figures, rows and references.
+
+    Files of an earlier export that this report has no table or figure for are left alone;
+    ``contents.md`` lists those that belong to it.
+
+    Args:
+        report: what is written.
+        folder: made where it is missing.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    try:
+        for path, content in files(report):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(folder / path, content, sync=False)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {folder}: {error.strerror}; choose another --export"
+        ) from error
+
+
+def files(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Every file of an export: its path within the folder and its content."""
+    contents = [f"# {escape(report.title)}\n\n{escape(report.described)}\n"]
+    for number, section in enumerate(report.sections, 1):
+        own = dict(_section_files(section, f"{number:02}-{_slug(section.title)}"))
+        contents.append(_told(section, list(own)))
+        yield from own.items()
+    yield "rows.csv", rows_csv(report.rows).encode("utf-8", "replace")
+    yield "rows.parquet", _parquet(_columns_of(report.rows))
+    yield "references.bib", report.bibtex.encode("utf-8", "replace")
+    limits = "".join(f"* {escape(text)}\n" for text in report.limits)
+    contents.append(f"## Limits\n\n{limits}")
+    yield "contents.md", "\n".join(contents).encode("utf-8", "replace")
+
+
+def _section_files(section: Section, name: str) -> Iterator[tuple[str, bytes]]:
+    for number, sheet in enumerate(section.sheets, 1):
+        stem = f"tables/{name}-{number}"
+        table = typed(sheet)
+        alone = replace(sheet, caption=_caption(section.title, sheet))
+        yield f"{stem}.tex", latex(alone, f"{name}-{number}").encode("utf-8", "replace")
+        yield f"{stem}.md", markdown(alone).encode("utf-8", "replace")
+        yield f"{stem}.csv", _csv(table).encode("utf-8", "replace")
+        yield f"{stem}.parquet", _parquet(table)
+    for number, figure in enumerate(section.figures, 1):
+        yield f"figures/{name}-{number}.svg", figure.svg().encode("utf-8", "replace")
+        yield f"figures/{name}-{number}.png", figure.png()
+
+
+def _caption(title: str, sheet: Sheet) -> str:
+    """What a table says that stands alone: its section, its own caption, how to read its cells."""
+    numbers = [cell for row in sheet.rows for cell in row if isinstance(cell, Number)]
+    legend = {
+        "Fractions in per cent": any(number.fraction for number in numbers),
+        "↑ above the value that means no bias, ↓ below, ≈ the interval holds it": any(
+            number.mark for number in numbers
+        ),
+        BOLD.rstrip("."): any(number.best for number in numbers),
+    }
+    return ". ".join([title, sheet.caption, *(text for text, used in legend.items() if used)]) + "."
+
+
+def _told(section: Section, paths: Sequence[str]) -> str:
+    """A section of ``contents.md``: its texts, then each table or figure with its files."""
+    lines = [f"## {escape(section.title)}\n", *(f"{escape(text)}\n" for text in section.texts)]
+    titles = [sheet.caption for sheet in section.sheets]
+    titles += [figure.title for figure in section.figures]
+    stems = dict.fromkeys(map(_stem, paths))
+    for title, stem in zip(titles, stems, strict=True):
+        links = " ".join(f"[{p.rpartition('.')[2]}]({p})" for p in paths if _stem(p) == stem)
+        lines.append(f"* {escape(title)}: {links}")
+    return "\n".join([*lines, *(f"\n{escape(note)}" for note in section.notes)]) + "\n"
+
+
+def _stem(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def typed(sheet: Sheet) -> dict[str, list[Any]]:
+    """A table as columns for files: numbers whole, fractions as fractions, None where nothing is.
+
+    A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
+    ``NAME ci_high``.
+
+    Example:
+        >>> typed(Sheet("t", ["who", "score"], [["sat", Number(0.5, 0.4, 0.6, fraction=True)]]))
+        {'who': ['sat'], 'score': [0.5], 'score ci_low': [0.4], 'score ci_high': [0.6]}
+    """
+    columns: dict[str, list[Any]] = {}
+    for place, name in enumerate(sheet.head):
+        for suffix, values in _typed([row[place] for row in sheet.rows]).items():
+            columns[_free(f"{name}{suffix}", columns)] = values
+    return columns
+
+
+def _typed(cells: Sequence[Cell]) -> dict[str, list[Any]]:
+    """A column, by what its name ends in."""
+    numbers = [cell for cell in cells if isinstance(cell, Number)]
+    if not numbers or any(not isinstance(cell, Number) for cell in cells if cell is not None):
+        return {"": [None if cell is None else cell_text(cell) for cell in cells]}
+    found = {"": [_finite(getattr(cell, "value", None)) for cell in cells]}
+    if any(number.low is not None for number in numbers):
+        found[" ci_low"] = [_finite(getattr(cell, "low", None)) for cell in cells]
+        found[" ci_high"] = [_finite(getattr(cell, "high", None)) for cell in cells]
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """A name that no column has yet: captioners may be called alike."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name} ({number})", number + 1
+    return found
+
+
+def _csv(table: Table) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([csv_cell(name) for name in table])
+    writer.writerows([csv_cell(v) for v in line] for line in zip(*table.values(), strict=True))
+    return text.getvalue()
+
+
+def _parquet(table: Table) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    plain = {_utf8(name): [_utf8(v) for v in values] for name, values in table.items()}
+    file = pa.BufferOutputStream()
+    parquet.write_table(pa.table(plain), file)
+    return bytes(file.getvalue())
+
+
+def _utf8(value: Any) -> Any:
+    """A text without halves of signs, which no UTF-8 file can hold."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _columns_of(rows: Sequence[Row]) -> Table:
+    lines = [asdict(row) for row in rows]
+    return {
+        name: [
+            _finite(line[name]) if isinstance(line[name], float) else line[name] for line in lines
+        ]
+        for name in COLUMNS
+    }
+
+
+def _slug(title: str) -> str:
+    """A title as a file name: letters, digits and hyphens, at most 60.
+
+    Example:
+        >>> _slug("dbac A→T, gender, ../scenes")
+        'dbac-a-t-gender-scenes'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "untitled"

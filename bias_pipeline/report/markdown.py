@@ -1,0 +1,56 @@
+"""Tables as GitHub-flavoured Markdown; text from data stays text."""
+
+from __future__ import annotations
+
+import re
+
+from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
+from bias_pipeline.report.tables import printable
+
+# Written as character references: a backslash before a bar would end the cell in some readers. The
+# colon, "@" and "www." keep an address from becoming a link.
+_SIGNS = re.compile(r"[\\`*_{}\[\]<>()#!|~&$:@^]|(?<=www)\.")
+
+
+def escape(text: str) -> str:
+    """Text as Markdown that shows it sign by sign.
+
+    Example:
+        >>> escape("a|b <i> sat_2")
+        'a&#124;b &#60;i&#62; sat&#95;2'
+    """
+    return _SIGNS.sub(lambda found: f"&#{ord(found.group())};", printable(text))
+
+
+def markdown(sheet: Sheet) -> str:
+    """A table with its caption above it.
+
+    Example:
+        >>> print(markdown(Sheet("Scores", ["captioner", "score"], [["sat", None]])))
+        **Scores**
+        <BLANKLINE>
+        | captioner | score |
+        | :-- | --: |
+        | sat | – |
+        <BLANKLINE>
+    """
+    rule = [":--", *(["--:"] * (len(sheet.head) - 1))]
+    lines = [[escape(name) for name in sheet.head], rule]
+    lines += [[_cell(cell) for cell in row] for row in sheet.rows]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"**{escape(sheet.caption)}**\n\n{table}"
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Weighted):
+        return " ".join(_word(word, level) for word, level in cell.levels())
+    text = escape(cell_text(cell))
+    return f"**{text}**" if isinstance(cell, Number) and cell.best else text
+
+
+def _word(word: str, level: int) -> str:
+    """A word that weighs is underlined, one that points to the second group is slanted too."""
+    text = escape(word)
+    if not level:
+        return text
+    return f"<u>{text}</u>" if level < 0 else f"<u><i>{text}</i></u>"

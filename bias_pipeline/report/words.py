@@ -1,0 +1,274 @@
+"""The words that give an attribute away: files, terminal and report.
+
+``words-RUN.csv`` has a line for each n-gram, side and group, ``word_examples-RUN.csv`` a line for
+each word of each example. Gains and weights are log-odds.
+"""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from bias_pipeline.analysis.word_fits import Example
+from bias_pipeline.analysis.words import Interval, Word, Words
+from bias_pipeline.cache import replace_file
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted
+from bias_pipeline.results import table_csv
+
+log = logging.getLogger(__name__)
+
+SHOWN = 20
+_ENDS = ("", "_ci_low", "_ci_high")
+_SIDES = ("model", "human", "difference")
+
+
+def save_words(folder: Path, name: str, found: Words) -> Path:
+    """Write both files; returns the first.
+
+    Args:
+        folder: made where it is missing.
+        name: of the run whose attackers these are.
+        found: what is written.
+
+    Raises:
+        ResourceError: if they cannot be written.
+    """
+    files = {f"words-{name}.csv": _lines(found), f"word_examples-{name}.csv": _example_lines(found)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, lines in files.items():
+            replace_file(folder / file, table_csv(list(lines)).encode("utf-8", "replace"))
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {folder}: {error.strerror}; choose another folder with paths.outputs=..."
+        ) from error
+    return folder / f"words-{name}.csv"
+
+
+def _lines(found: Words) -> Iterator[dict[str, object]]:
+    for word in found.words:
+        for group, coefficient in word.coefficients.items():
+            yield {
+                "attribute": found.attribute,
+                "dataset": found.dataset,
+                "captioner": found.captioner,
+                "groups": " ".join(found.groups),
+                "n_seeds": found.n_seeds,
+                "side": word.side,
+                "ngram": " ".join(word.gram),
+                "captions": word.captions,
+                "group": group,
+                **_written("coefficient", coefficient),
+                **_written("gain", word.gain),
+            }
+
+
+def _written(name: str, own: Interval) -> dict[str, object]:
+    ends = (own.value, own.low, own.high)
+    return {f"{name}{end}": number for end, number in zip(_ENDS, ends, strict=True)}
+
+
+def _example_lines(found: Words) -> Iterator[dict[str, object]]:
+    for number, example in enumerate(found.examples):
+        for place, (word, weight) in enumerate(example.words):
+            yield {
+                "example": number,
+                "side": example.side,
+                "image": example.image,
+                "group": example.group,
+                "log_odds": example.log_odds,
+                "place": place,
+                "word": word,
+                "weight": weight,
+            }
+
+
+def read_words(path: Path) -> Words:
+    """What :func:`save_words` wrote.
+
+    Raises:
+        ValueError: if it is not such a file.
+    """
+    lines = _read(path)
+    if not lines:
+        raise ValueError("it is empty")
+    first = lines[0]
+    beside = path.with_name(path.name.replace("words-", "word_examples-", 1))
+    try:
+        found = [
+            _word(list(own)) for _, own in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
+        ]
+        told = _read(beside) if beside.is_file() else []
+        return Words(
+            attribute=first["attribute"],
+            dataset=first["dataset"],
+            captioner=first["captioner"],
+            groups=tuple(first["groups"].split()),
+            n_seeds=int(first["n_seeds"]),
+            words=found,
+            examples=[_example(list(own)) for _, own in groupby(told, key=lambda x: x["example"])],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks {error}") from error
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: _bare(v) for k, v in line.items()} for line in csv.DictReader(file)]
+
+
+def _bare(text: str) -> str:
+    """A cell without the quote that keeps spreadsheets from running it."""
+    return text[1:] if text[:1] == "'" and text[1:2] in ("=", "+", "-", "@") else text
+
+
+def _word(lines: Sequence[dict[str, str]]) -> Word:
+    first = lines[0]
+    return Word(
+        side=first["side"],
+        gram=tuple(first["ngram"].split()),
+        captions=int(first["captions"]),
+        coefficients={line["group"]: _interval(line, "coefficient") for line in lines},
+        gain=_interval(first, "gain"),
+    )
+
+
+def _interval(line: dict[str, str], name: str) -> Interval:
+    return Interval(*(float(line[f"{name}{end}"] or "nan") for end in _ENDS))
+
+
+def _example(lines: Sequence[dict[str, str]]) -> Example:
+    first = lines[0]
+    words = tuple((line["word"], float(line["weight"])) for line in lines)
+    log_odds = float(first["log_odds"])
+    return Example(first["side"], first["image"], first["group"], log_odds, words)
+
+
+def word_sections(folder: Path) -> list[Section]:
+    """A section for each file of words in a folder; a damaged file is warned of and passed over."""
+    found = []
+    for path in sorted(folder.glob("words-*.csv")):
+        try:
+            found.append(section(read_words(path)))
+        except ValueError as error:
+            log.warning("%s is not a file of words (%s); it is not reported", path, error)
+    return found
+
+
+def section(found: Words) -> Section:
+    """The words of one captioner as a section of a report."""
+    tables = sheets(found)
+    return Section(
+        title=f"Words that give {found.attribute} away: {found.captioner}, {found.dataset}",
+        texts=[
+            "What each n-gram adds to the log-odds that an attacker (ngram) gives the true group, "
+            f"mean over test captions and {found.n_seeds} seeds. All n-grams and the intercept "
+            "together make the first line. Words that name the group are masked. The n-grams are "
+            "the largest of thousands, and intervals do not pay for that choice."
+        ],
+        sheets=[*tables[:2], *_examples(found), *tables[2:]],
+    )
+
+
+def sheets(found: Words) -> list[Sheet]:
+    """What gives most away: in the model's captions, as the captioner added it, in people's."""
+    captions = {
+        "model": f"What gives {found.attribute} away in the captions of {found.captioner}",
+        "difference": "What the captioner added: model minus human",
+        "human": f"What gives {found.attribute} away in people's captions",
+    }
+    sides = dict.fromkeys(word.side for word in found.words)
+    return [_sheet(found, side, caption) for side, caption in captions.items() if side in sides]
+
+
+def _sheet(found: Words, by: str, caption: str) -> Sheet:
+    own = {(word.side, word.gram): word for word in found.words}
+    ranked = [word for word in found.words if word.side == by and word.gram]
+    if by == "difference":
+        ranked.sort(key=lambda word: -abs(word.gain.value))
+    else:
+        ranked.sort(key=lambda word: -word.gain.value)
+    sides = [side for side in _SIDES if (side, ()) in own]
+    rows: list[list[Cell]] = []
+    for word in [own[by, ()], *ranked[:SHOWN]]:
+        gains = (own[side, word.gram].gain for side in sides)
+        numbers = [Number(gain.value, gain.low, gain.high, digits=3) for gain in gains]
+        pointing = own["model" if by == "difference" else by, word.gram]
+        name = " ".join(word.gram) or "all together"
+        rows.append([name, towards(pointing, found.groups), *numbers])
+    return Sheet(caption, ["n-gram", "towards", *sides], rows, folded=by == "human")
+
+
+def towards(word: Word, groups: Sequence[str]) -> str | None:
+    """The group that an n-gram speaks for on its side, None for all n-grams together.
+
+    Example:
+        >>> speaks = Interval(-0.5, -0.6, -0.4)
+        >>> towards(Word("model", ("tie",), 9, {"female": speaks}, speaks), ("male", "female"))
+        'male'
+    """
+    if not word.gram:
+        return None
+    values = {group: own.value for group, own in word.coefficients.items()}
+    if len(groups) == 2:
+        return groups[1] if values[groups[1]] > 0 else groups[0]
+    return max(values, key=lambda group: values[group])
+
+
+def _examples(found: Words) -> list[Sheet]:
+    if not found.examples:
+        return []
+    two = len(found.groups) == 2
+    pointing = (
+        f"dotted to {found.groups[1]}, plain to {found.groups[0]}"
+        if two
+        else ("dotted to the true group, plain away from it")
+    )
+    rows: list[list[Cell]] = [
+        [
+            example.image,
+            example.side,
+            example.group,
+            Number(example.log_odds),
+            Weighted(example.words),
+        ]
+        for example in found.examples
+    ]
+    caption = (
+        "Test captions that give most away, the weight of an n-gram shared by its words. "
+        f"Underlined words point {pointing}; thick from 0.9, thin from 0.3"
+    )
+    return [Sheet(caption, ["image", "side", "group", "log-odds", "caption"], rows)]
+
+
+def print_words(found: Words) -> None:
+    """Print what gives most away."""
+    import sys
+
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bias_pipeline.report.sheets import cell_text
+    from bias_pipeline.report.tables import PLAIN_WIDTH, printable
+
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    console = Console(width=width, highlight=False, emoji=False)
+    for sheet in sheets(found):
+        table = Table(box=box.SIMPLE_HEAD, title=escape(printable(sheet.caption)))
+        table.title_justify = "left"
+        for number, name in enumerate(sheet.head):
+            table.add_column(escape(name), justify="right" if number > 1 else "left")
+        for row in sheet.rows:
+            table.add_row(*(escape(printable(cell_text(cell))) for cell in row))
+        console.print(table)
+    console.print(
+        "log-odds of the true group that an n-gram adds to a test caption, mean over captions; "
+        "intervals cover seeds and images, not the choice of the largest n-grams",
+        soft_wrap=True,
+    )

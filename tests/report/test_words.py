@@ -1,0 +1,103 @@
+"""Files, tables and highlighted captions of the words that give an attribute away."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.analysis.word_fits import Example
+from bias_pipeline.analysis.words import Interval, Word, Words
+from bias_pipeline.door import main
+from bias_pipeline.report.content import report_of
+from bias_pipeline.report.page import html
+from bias_pipeline.report.words import read_words, save_words, section, word_sections
+from tests.report.test_page import result
+from tests.report.test_tables import HOSTILE
+
+NASTY = [*HOSTILE, "'s", "-", "@", '"', "+1", "<gender>"]
+
+
+def gain(value: float) -> Interval:
+    return Interval(value, value - 0.1, value + 0.1)
+
+
+def found(*names: str) -> Words:
+    listed = [
+        Word(side, gram, 3, {"female": gain(0.5)}, gain(0.2))
+        for side in ("model", "human", "difference")
+        for gram in [(), *((name,) for name in names)]
+    ]
+    words = tuple((name, 1.0) for name in names)
+    examples = [Example("model", "7", "female", 1.25, words)] if words else []
+    return Words("gender", "scenes", "cap", ("male", "female"), 2, listed, examples)
+
+
+def without_nan(own: Words) -> str:
+    return repr(own)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    own = found("a", *(name for name in NASTY if " " not in name))
+    assert without_nan(read_words(save_words(tmp_path, "run", own))) == without_nan(own)
+
+
+@pytest.mark.parametrize("name", ["=cmd()", "@x", "-2"])
+def test_e9_a_hostile_word_is_no_formula(name: str, tmp_path: Path) -> None:
+    text = save_words(tmp_path, "run", found(name)).read_text()
+    assert f",'{name}," in text
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_e9_a_hostile_word_makes_no_element(name: str) -> None:
+    text = html(report_of([result()], {}, [section(found(name))]))
+    plain = html(report_of([result()], {}, [section(found("word"))]))
+    assert text.count("<") == plain.count("<")
+
+
+def test_an_example_is_highlighted() -> None:
+    text = html(report_of([result()], {}, [section(found("dress"))]))
+    assert '<mark class="to2">dress</mark>' in text
+
+
+def test_a_damaged_file_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "words-x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "words-y.csv").write_text("")
+    save_words(tmp_path, "z", found("a"))
+    with caplog.at_level(logging.WARNING):
+        assert len(word_sections(tmp_path)) == 1
+    assert "words-x.csv" in caplog.text
+
+
+def test_a_file_without_examples_is_read(tmp_path: Path) -> None:
+    path = save_words(tmp_path, "run", found("a"))
+    (tmp_path / "word_examples-run.csv").unlink()
+    assert read_words(path).examples == []
+
+
+def test_the_door_writes_prints_and_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ["dataset.n_images=200", "seeds=1", "metric.positions=1"]
+    code = main(["analysis", "words", *small, "captioner=amplifier,terse", "--resamples", "2"])
+    assert (code, len(word_sections(tmp_path / "outputs"))) == (0, 2)
+    assert "What the captioner added" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["metric=gender_ratio"], "metric=lic"),
+        (["encoder=lstm"], "encoder=ngram"),
+        (["seeds=1,2"], "captioners alone"),
+        (["captioner=amplifire"], "amplifier"),
+        (["--resamples", "1"], "at least 2"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analysis", "words", "dataset.n_images=60", *words]) == 2
+    assert says in capsys.readouterr().err
