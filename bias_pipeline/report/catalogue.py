@@ -27,7 +27,8 @@ Usage:
   python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves
   python -m bias_pipeline data validate [...]       what a data set's files hold
   python -m bias_pipeline data convert FILE ...     pickles and JSON to Parquet (--out DIR)
-  python -m bias_pipeline data fetch [NAME ...]     where to get the published files
+  python -m bias_pipeline data fetch [NAME ...]     where to get the published files; --out DIR
+                                                    downloads those that anyone may have
 
 Examples:
   python -m bias_pipeline

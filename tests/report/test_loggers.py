@@ -117,7 +117,9 @@ def history(folder: Path) -> list[dict[str, float]]:
     ]
 
 
-def test_the_losses_of_training_are_a_history(tmp_path: Path) -> None:
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """The folder of a run with losses of two seeds, two sides and two epochs."""
     lines = [
         {"side": side, "seed": seed, "epoch": epoch, "train_loss": loss + seed / 100}
         for seed in (0, 12)
@@ -125,10 +127,17 @@ def test_the_losses_of_training_are_a_history(tmp_path: Path) -> None:
         for epoch in (1, 2)
     ]
     WandbLogger(str(tmp_path)).log(replace(result(), tables={"curves": lines}))
+    return tmp_path
+
+
+def test_the_losses_of_training_are_a_history(trained: Path) -> None:
     wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
-    found = [line for line in history(tmp_path) if line]
+    found = [line for line in history(trained) if line]
     assert found == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
-    assert "train_loss/model" not in summary(tmp_path)
+
+
+def test_losses_are_no_results(trained: Path) -> None:
+    assert "train_loss/model" not in summary(trained)
 
 
 def test_the_door_writes_an_offline_run_beside_the_csv(
