@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.captions import offsets
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.hashing import UIntArray, mix
@@ -178,16 +179,24 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     code = np.repeat(codes, np.diff(table.indptr))
     kept = code >= 0
     columns = code[kept] * n_tasks + table.indices[kept]
-    rows = np.repeat(np.arange(len(codes)), np.diff(table.indptr))[kept]
     shape = (len(codes), n_groups * n_tasks)
-    return sparse.csr_array((table.data[kept], (rows, columns)), shape=shape)
+    return sparse.csr_array((table.data[kept], columns, _ends(table, kept)), shape=shape)
 
 
 def only(table: sparse.csr_array, images: Mask) -> sparse.csr_array:
     """A table whose rows of other images are empty."""
-    kept = images[np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))]
-    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))[kept]
-    return sparse.csr_array((table.data[kept], (rows, table.indices[kept])), shape=table.shape)
+    kept = np.repeat(images, np.diff(table.indptr))
+    columns = table.indices[kept]
+    return sparse.csr_array((table.data[kept], columns, _ends(table, kept)), shape=table.shape)
+
+
+def _ends(table: sparse.csr_array, kept: Mask) -> IntArray:
+    """(N + 1,) where the rows of a table start and end once other entries than ``kept`` are gone.
+
+    Rows stay in order, so going through coordinates and sorting them anew would be work for
+    nothing.
+    """
+    return offsets(kept)[table.indptr]
 
 
 def one_hot(codes: IntArray, n_groups: int, weights: FloatArray | None = None) -> sparse.csr_array:
