@@ -113,8 +113,11 @@ class Captions:
         return self._any(hit[self.tokens] if len(self.types) else np.empty(0, bool))
 
     def _any(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        total = np.concatenate([[0], np.cumsum(flags)])
-        hits: npt.NDArray[np.bool_] = total[self.starts[1:]] > total[self.starts[:-1]]
+        """(N,) whether any word of each caption has its flag set."""
+        hits = np.zeros(len(self), bool)
+        worded = self.lengths > 0  # reduceat knows no empty slices
+        if worded.any():
+            hits[worded] = np.logical_or.reduceat(flags, self.starts[:-1][worded])
         return hits
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Captions:
@@ -155,7 +158,20 @@ class Captions:
         sizes = np.array([len(piece) for piece in pieces], np.int64)
         if (sizes == 1).all():
             return Captions(tuple(index), flat[self.tokens], self.starts, self.images)
+        if (sizes <= 1).all():  # signs are dropped, nothing is cut in two: no need to expand
+            return self._without(tuple(index), flat, sizes > 0)
         return self._expand(tuple(index), flat, sizes)
+
+    def _without(
+        self, types: tuple[str, ...], flat: IntArray, kept: npt.NDArray[np.bool_]
+    ) -> Captions:
+        """Rewrite the V distinct words that are kept, (V,), into those of ``flat``; drop others."""
+        renumber = np.full(len(kept), -1)
+        renumber[kept] = flat
+        tokens = renumber[self.tokens]
+        remaining = tokens >= 0
+        starts = offsets(remaining)[self.starts]
+        return Captions(types, tokens[remaining], starts, self.images)
 
     def _expand(self, types: tuple[str, ...], flat: IntArray, sizes: IntArray) -> Captions:
         widths = sizes[self.tokens]

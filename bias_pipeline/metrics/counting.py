@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.captions import offsets
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.hashing import UIntArray, mix
@@ -130,8 +131,7 @@ class Seen:
     @cached_property
     def known(self) -> Mask:
         """(N,) images whose objects are known; an image without any is taken for unknown."""
-        objects = self.corpus.objects or [()] * len(self.corpus)
-        return np.fromiter(map(bool, objects), bool, len(self.corpus))
+        return _known(self.corpus)
 
     @property
     def has_objects(self) -> bool:
@@ -179,16 +179,24 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     code = np.repeat(codes, np.diff(table.indptr))
     kept = code >= 0
     columns = code[kept] * n_tasks + table.indices[kept]
-    rows = np.repeat(np.arange(len(codes)), np.diff(table.indptr))[kept]
     shape = (len(codes), n_groups * n_tasks)
-    return sparse.csr_array((table.data[kept], (rows, columns)), shape=shape)
+    return sparse.csr_array((table.data[kept], columns, _ends(table, kept)), shape=shape)
 
 
 def only(table: sparse.csr_array, images: Mask) -> sparse.csr_array:
     """A table whose rows of other images are empty."""
-    kept = images[np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))]
-    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))[kept]
-    return sparse.csr_array((table.data[kept], (rows, table.indices[kept])), shape=table.shape)
+    kept = np.repeat(images, np.diff(table.indptr))
+    columns = table.indices[kept]
+    return sparse.csr_array((table.data[kept], columns, _ends(table, kept)), shape=table.shape)
+
+
+def _ends(table: sparse.csr_array, kept: Mask) -> IntArray:
+    """(N + 1,) where the rows of a table start and end once other entries than ``kept`` are gone.
+
+    Rows stay in order, so going through coordinates and sorting them anew would be work for
+    nothing.
+    """
+    return offsets(kept)[table.indptr]
 
 
 def one_hot(codes: IntArray, n_groups: int, weights: FloatArray | None = None) -> sparse.csr_array:
@@ -306,19 +314,17 @@ class CountingMetric(Metric):
         tally = self.tally(seen)
         estimates = _estimates(tally, corpus.keys, self.stats)
 
-        @cache
-        def neutral(side: str, images: bytes) -> float:
-            return seen.neutral_rate(side, np.frombuffer(images, bool))
-
+        rests_on = _Resting(seen)
         parts = {}
         for name, estimate in estimates.items():
             about = tally.parts.get(name, tally.about)
+            n_images = rests_on.n_images(about.images)
             parts[name] = Part(
                 estimate=_uncertain(estimate) if about.unit == COUNT else estimate,
                 unit=about.unit,
-                n_images=int(about.images.sum()),
-                coverage=float(about.images.sum() / seen.labelled.sum()),
-                neutral_rate=neutral(about.side, about.images.tobytes()),
+                n_images=n_images,
+                coverage=n_images / rests_on.n_labelled,
+                neutral_rate=rests_on.neutral_rate(about),
             )
         return Score(parts, audit=tally.audit, notes=[*corpus.notes, *tally.notes])
 
@@ -365,6 +371,44 @@ def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) ->
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
     return value
+
+
+class _Resting:
+    """What is said of the images that numbers rest on, once for each set of images.
+
+    Hundreds of numbers share a handful of sets, told apart by identity: comparing a set of a
+    million images for each number would cost more than the numbers.
+    """
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.n_labelled = int(seen.labelled.sum())
+        self._sets: dict[int, tuple[Mask, int]] = {}  # the mask is held, so its id stays its own
+        self._rates: dict[tuple[int, str], float] = {}
+
+    def n_images(self, images: Mask) -> int:
+        """How many there are of (N,) flags."""
+        key = id(images)
+        if key not in self._sets:
+            self._sets[key] = (images, int(images.sum()))
+        return self._sets[key][1]
+
+    def neutral_rate(self, about: About) -> float:
+        """See :meth:`Seen.neutral_rate`."""
+        self.n_images(about.images)
+        key = (id(about.images), about.side)
+        if key not in self._rates:
+            self._rates[key] = self.seen.neutral_rate(about.side, about.images)
+        return self._rates[key]
+
+
+@lru_cache(maxsize=2)
+def _known(corpus: Corpus) -> Mask:
+    """(N,) images whose objects are known; several metrics ask for the same corpus."""
+    objects = corpus.objects or [()] * len(corpus)
+    known = np.fromiter(map(bool, objects), bool, len(corpus))
+    known.setflags(write=False)
+    return known
 
 
 @lru_cache(maxsize=2)

@@ -22,6 +22,7 @@ from bias_pipeline.intersection import Intersection
 from bias_pipeline.text.tokenize import tokenize_word
 
 IntArray = npt.NDArray[np.int64]
+_Words = tuple[tuple[str, frozenset[str]], ...]
 
 NO_GROUP = -1
 SEVERAL_GROUPS = -2
@@ -38,7 +39,7 @@ def group_mentions(captions: Captions, words: Mapping[str, Iterable[str]]) -> sp
     Returns:
         (N, K) indicators; a caption that names two groups counts for both.
     """
-    return _mentions(captions, tuple((name, frozenset(own)) for name, own in words.items()))
+    return _mentions(captions, _listed(words))
 
 
 def attribute_mentions(
@@ -75,7 +76,7 @@ def named_group(captions: Captions, words: Mapping[str, Iterable[str]]) -> IntAr
         words: as there.
 
     Returns:
-        (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``.
+        (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
 
     Example:
         >>> words = {"male": ["man"], "female": ["woman"]}
@@ -83,7 +84,7 @@ def named_group(captions: Captions, words: Mapping[str, Iterable[str]]) -> IntAr
         >>> named_group(Captions.from_texts(texts), words).tolist()
         [0, 1, -1, -2]
     """
-    return one_of(group_mentions(captions, words))
+    return _named(captions, _listed(words))
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
@@ -109,10 +110,19 @@ def neutral_rate(captions: Captions, attribute: Attribute) -> float:
     return float(1 - group_mentions(captions, {"any": words}).sum() / len(captions))
 
 
+def _listed(words: Mapping[str, Iterable[str]]) -> _Words:
+    return tuple((name, frozenset(own)) for name, own in words.items())
+
+
 @lru_cache(maxsize=_KEPT)
-def _mentions(
-    captions: Captions, words: tuple[tuple[str, frozenset[str]], ...]
-) -> sparse.csr_array:
+def _named(captions: Captions, words: _Words) -> IntArray:
+    named = one_of(_mentions(captions, words))
+    named.setflags(write=False)  # all who ask get the same array
+    return named
+
+
+@lru_cache(maxsize=_KEPT)
+def _mentions(captions: Captions, words: _Words) -> sparse.csr_array:
     tokens = lowered_words(captions)
     flags = [tokens.mentions(own) for _, own in words]
     return sparse.csr_array(np.stack(flags, axis=1).astype(np.float64))
