@@ -240,11 +240,12 @@ def _above(result: Result) -> list[str]:
     if higher_is_better(result):
         return []  # how good captions are, not how fair
     told = reading(result)
-    low = _first(told.get("range"))
+    ranges = told.get("range")
     lower = str(told.get("direction", "")).startswith("lower")
     found = []
     for row in result.rows:
         neutral = neutral_of(result, row.part)
+        low = _first(ranges.get(row.part) if isinstance(ranges, Mapping) else None)
         if row.part in HEADLINES and low < neutral and _off(row, neutral, lower):
             found.append(f"{headline_name(row)} ({row.attribute}) {interval(row)}")
     return found

@@ -130,7 +130,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         "title": info.title,
         "direction": info.direction,
         "neutral": neutral,
-        "range": list(info.range),
+        "range": {name: list(_bounds(name, score.parts[name], info)) for name in neutral},
     }
 
 

@@ -219,11 +219,13 @@ class About:
         images: (N,) the images.
         side: whose captions its neutral rate describes.
         unit: see :class:`~bias_pipeline.metrics.base.Part`; a ``count`` has no interval.
+        range: see there.
     """
 
     images: Mask
     side: str = "model"
     unit: str = "fraction"
+    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,6 +324,7 @@ class CountingMetric(Metric):
             parts[name] = Part(
                 estimate=_uncertain(estimate) if about.unit == COUNT else estimate,
                 unit=about.unit,
+                range=about.range,
                 n_images=n_images,
                 coverage=n_images / rests_on.n_labelled,
                 neutral_rate=rests_on.neutral_rate(about),

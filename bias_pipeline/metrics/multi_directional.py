@@ -53,7 +53,7 @@ class MultiDirectional(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="multi_directional",
         title="Directional bias amplification of task sets (Multi->)",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -106,12 +106,14 @@ class MultiDirectional(LabelledTaskMetric):
             return {**values, "sets": np.full(len(sums["groups"]), float(n_sets))}
 
         count = About(sides.images, unit=COUNT)
+        headline = About(sides.images, range=(0.0, 1.0) if self.absolute else None)
         return Tally(
             tables=sides.tables(),
             numbers=numbers,
             about=About(sides.images),
             parts={
                 "sets": count,
+                **dict.fromkeys(DIRECTIONS, headline),
                 **{f"{d}:undefined": count for d in DIRECTIONS},
                 "mentions:model:sets": About(sides.images, unit="per caption"),
                 "mentions:human:sets": About(sides.images, "human", "per observation"),
