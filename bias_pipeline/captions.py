@@ -244,7 +244,7 @@ class Captions:
         return Captions(types, tokens[kept], starts, self.images)
 
 
-def offsets(lengths: IntArray) -> IntArray:
+def offsets(lengths: IntArray | npt.NDArray[np.bool_]) -> IntArray:
     """(N + 1,) where ragged rows of the given lengths start and end.
 
     Example:

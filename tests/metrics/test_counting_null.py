@@ -6,7 +6,7 @@ it amplifies nothing; in the second design the labels are dealt out over the ima
 95 % intervals of 40 data sets cover what is neutral; "too few" is a count that a binomial of 95 %
 reaches with a probability below 1 %.
 
-Five readings do not cover it, each for a reason of its own. What is true of them instead is said by
+Some readings do not cover it, each for a reason of its own. What is true of them instead is said by
 the tests named ``test_..._and_why``; ``docs/counting.md`` repeats it for readers, and
 ``experiments/null_coverage`` has the same with many more data sets.
 """
@@ -65,6 +65,9 @@ METRICS: Mapping[str, CountingMetric] = {
         GENDER, TOY, FEW, exclude_tasks=()
     ),
     "ba_mals": BiasAmplificationMALS(GENDER, TOY, FEW, labels="each", exclude_tasks=()),
+    "ba_mals of captions": BiasAmplificationMALS(
+        GENDER, TOY, FEW, labels="each", groups="captions", exclude_tasks=()
+    ),
     "multi_directional": MultiDirectional(GENDER, TOY, FEW, **EACH, **SIGNED),
     "multi_directional of captions": MultiDirectional(
         GENDER, TOY, FEW, groups="captions", **EACH, **SIGNED
@@ -79,7 +82,6 @@ METRICS: Mapping[str, CountingMetric] = {
 # What is the amplification: a headline, or (where people's value is a part) it less people's.
 NEUTRAL = [
     ("ba_directional", "a_to_t"),
-    ("ba_mals", "score"),
     ("multi_directional", "a_to_t"),
     ("differential_fairness", "score"),
     ("cooccurrence", "score"),
@@ -91,21 +93,22 @@ NEUTRAL = [
 NEUTRAL_WITHOUT_LABELS = [
     ("ba_directional of captions", "a_to_t"),
     ("ba_directional of captions", "t_to_a"),
+    ("ba_mals of captions", "score"),
     ("multi_directional of captions", "a_to_t"),
     ("multi_directional of captions", "t_to_a"),
 ]
-NEUTRAL_WITH_TRUE_LABELS = [("ba_directional", "t_to_a"), ("multi_directional", "t_to_a")]
+T_TO_A = [("ba_directional", "t_to_a"), ("multi_directional", "t_to_a")]
 
 
 @cache
-def drawn(seed: int) -> Corpus:
+def drawn(seed: int, women: float = 0.4) -> Corpus:
     """Images whose captioner's caption is one of the four that people wrote of each.
 
     People name two of three objects that are there, no group in a fifth of their captions and the
     wrong one in a twentieth of the others.
     """
     generator = np.random.default_rng(seed)
-    female = generator.random(IMAGES) < 0.4
+    female = generator.random(IMAGES) < women
     held = generator.random((IMAGES, len(NAMES))) < np.where(female[:, None], OF_WOMEN, OF_MEN)
     named = held[:, None] & (generator.random((IMAGES, 4, len(NAMES))) < 2 / 3)
     who = female[:, None] ^ (generator.random((IMAGES, 4)) < 0.05)
@@ -124,9 +127,9 @@ def _chosen(flags: Sequence[bool]) -> list[str]:
     return [name for name, flag in zip(NAMES, flags, strict=True) if flag]
 
 
-def shuffled(seed: int) -> Corpus:
+def shuffled(seed: int, women: float = 0.4) -> Corpus:
     """The same with its labels dealt out over the images anew."""
-    corpus = drawn(seed)
+    corpus = drawn(seed, women)
     own = corpus.groupings["gender"]
     codes = np.random.default_rng(seed).permutation(own.codes)
     return replace(corpus, groupings={"gender": replace(own, codes=codes)})
@@ -206,8 +209,8 @@ def test_what_amplifies_nothing_is_neutral(name: str, part: str, design: str) ->
     assert no_false_alarms(found), f"{alarms(found)} of {DATA_SETS} intervals lie above 0"
 
 
-@pytest.mark.parametrize(("name", "part"), NEUTRAL_WITH_TRUE_LABELS)
-def test_t_to_a_is_neutral_with_the_labels_of_the_images(name: str, part: str) -> None:
+@pytest.mark.parametrize(("name", "part"), [*T_TO_A, ("ba_mals", "score")])
+def test_groups_named_are_neutral_with_the_labels_of_the_images(name: str, part: str) -> None:
     found = estimates(name, part, "drawn")
     assert holds(found), f"{covering(found)} of {DATA_SETS} intervals cover 0"
     assert no_false_alarms(found)
@@ -216,19 +219,33 @@ def test_t_to_a_is_neutral_with_the_labels_of_the_images(name: str, part: str) -
 # --- what does not cover its neutral value --------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "part"), NEUTRAL_WITH_TRUE_LABELS)
-def test_t_to_a_of_shuffled_labels_falls_below_0_and_why(name: str, part: str) -> None:
-    """The sign of a pair is read off the same labels that are subtracted.
+@pytest.mark.parametrize(("name", "part"), T_TO_A)
+def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name: str, part: str) -> None:
+    """Where a pair leans is read off the same labels that are subtracted.
 
-    Of shuffled labels it is the sign of their noise, which captions do not share, so every pair
-    loses that noise. It cannot make a captioner look worse than it is. With signs from other labels
-    (the next data set's, ``training=``) nothing is lost.
+    Of shuffled labels it is where their noise leans, which captions do not share, so every pair
+    loses that noise. It cannot make a captioner look worse than it is.
     """
-    assert falls_below_0([e.value for e in estimates(name, part, "shuffled")])
-    assert alarms(estimates(name, part, "shuffled")) == 0
-    kind = METRICS[name]
-    assert isinstance(kind, LabelledTaskMetric)
-    counts = [counted(kind, shuffled(seed)) for seed in range(DATA_SETS)]
+    found = estimates(name, part, "shuffled")
+    assert falls_below_0([e.value for e in found])
+    assert alarms(found) == 0
+
+
+def test_ba_mals_of_shuffled_labels_falls_below_0_where_groups_are_even_and_why() -> None:
+    """The same reason; of 6 men in 10 noise seldom takes an object across the threshold of 1/2."""
+    scores = [
+        METRICS["ba_mals"].compute(shuffled(seed, women=0.5), splits=[]).parts["score"].estimate
+        for seed in range(DATA_SETS)
+    ]
+    assert falls_below_0([e.value for e in scores])
+    assert alarms(scores) == 0
+
+
+def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean() -> None:
+    """The reason of the test before: with the next data set's signs nothing is lost."""
+    metric = METRICS["ba_directional"]
+    assert isinstance(metric, LabelledTaskMetric)
+    counts = [counted(metric, shuffled(seed)) for seed in range(DATA_SETS)]
     unseen = [
         directional(one, "t_to_a", denominator="named", training=other).item()
         for one, other in zip(counts, [*counts[1:], counts[0]], strict=True)

@@ -1,0 +1,162 @@
+"""``audit`` of one file of captions, as a newcomer calls it: announced time, real time, memory.
+
+Usage: python -m benchmarks.audit [CASE ...]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.cells import Usage, run
+from benchmarks.record import publish, table
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
+
+CAPTIONER = "amplifier"
+_PLAN = re.compile(r"(?m)^(\d+) metrics, (\d+) seeds, about (\d+) s$")
+_LEFT_OUT = re.compile(r"(?m)^no time for (.*);")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of captions and what its audit may take.
+
+    Attributes:
+        captions: in the file, one an image.
+        people: whether people's five captions of each image are given too.
+        objects: whether the objects in the images are given.
+        attributes: columns of labels that are kept; each is audited.
+        seconds: the target.
+    """
+
+    captions: int
+    people: bool
+    objects: bool
+    attributes: Sequence[str]
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        files = ["people's captions"] * self.people + ["objects"] * self.objects
+        beside = " and ".join(files) or "no other file"
+        return f"{self.captions:,} captions; {beside}; {len(self.attributes)} attributes"
+
+
+ALL = ("bb_gender", "bb_skin", "age")  # the labels of scenes that dataset=coco knows
+CASES: Mapping[str, Case] = {
+    "few": Case(5_000, people=True, objects=True, attributes=ALL, seconds=60),
+    "many": Case(200_000, people=False, objects=False, attributes=ALL[:1], seconds=300),
+    "many-people": Case(200_000, people=True, objects=False, attributes=ALL[:1], seconds=300),
+}
+
+
+def prepare(case: Case, folder: Path) -> list[str]:
+    """Write a case's files; what follows ``python -m bias_pipeline``."""
+    root = folder / "scenes"
+    write(generate(n_images=case.captions), root, {CAPTIONER: CAPTIONERS[CAPTIONER]})
+    labels = root / "attributes.csv"
+    _keep(labels, case.attributes)
+    words = ["audit", str(root / "captioners" / f"{CAPTIONER}.json"), "--attributes", str(labels)]
+    if case.people:
+        words += ["--captions", str(root / "annotations" / "captions.json")]
+    if case.objects:
+        words += ["--objects", str(root / "annotations" / "instances.json")]
+    return [*words, "--out", str(folder / "out")]
+
+
+def _keep(labels: Path, columns: Sequence[str]) -> None:
+    """Leave out the other attributes of a label file; the first column is the image's id."""
+    import pandas as pd
+
+    rows = pd.read_csv(labels, dtype=str, keep_default_na=False)
+    kept = [rows.columns[0], *columns]
+    rows[kept].to_csv(labels, index=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an audit took and what it had announced.
+
+    Attributes:
+        usage: of the command.
+        plan: metrics, seeds and seconds that were announced.
+        left_out: metrics for which no time was expected.
+        cells: (metric, attribute) to seconds, as the runs' manifests have them.
+    """
+
+    usage: Usage
+    plan: tuple[int, int, float]
+    left_out: str
+    cells: Mapping[tuple[str, str], float]
+
+
+def measure(case: Case) -> Outcome:
+    """Make the files, audit them once."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words = prepare(case, folder)
+        print(f"{case.name}: files written", file=sys.stderr, flush=True)
+        usage = run(words, folder)
+        told = (folder / "bench.log").read_text(encoding="utf-8")
+        cells = dict(_seconds(folder / "out"))
+    plan = _PLAN.search(told)
+    assert plan is not None, told
+    metrics, seeds, seconds = map(int, plan.groups())
+    left_out = _LEFT_OUT.search(told)
+    return Outcome(usage, (metrics, seeds, seconds), left_out[1] if left_out else "none", cells)
+
+
+def _seconds(out: Path) -> list[tuple[tuple[str, str], float]]:
+    found = []
+    for path in out.glob("*/result.json"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        row = content["rows"][0]
+        found.append(((row["metric"], row["attribute"]), _duration(content["manifest"])))
+    return sorted(found)
+
+
+def _duration(manifest: Mapping[str, object]) -> float:
+    seconds = manifest.get("seconds", float("nan"))
+    assert isinstance(seconds, (int, float))
+    return float(seconds)
+
+
+def line(case: Case, outcome: Outcome) -> list[str]:
+    metrics, seeds, seconds = outcome.plan
+    usage = outcome.usage
+    return [
+        case.name,
+        f"{metrics} metrics, {seeds} seeds (no time for: {outcome.left_out})",
+        f"{seconds:.0f}",
+        f"{usage.wall:.0f}",
+        f"{usage.user:.0f}",
+        f"{usage.peak / 1e6:.0f}",
+        f"{case.seconds:.0f}",
+        "met" if usage.wall <= case.seconds else "missed",
+    ]
+
+
+def main(*names: str) -> None:
+    found = {name: measure(CASES[name]) for name in names or CASES}
+    header = ["what", "plan", "announced (s)", "wall (s)", "user (s)", "peak (MB)", "target (s)"]
+    body = table([*header, ""], [line(CASES[name], own) for name, own in found.items()])
+    load = os.getloadavg()[1]
+    body += (
+        f"\nOne run each, start-up included, at a load of {load:.1f} on {os.cpu_count()} cores.\n"
+    )
+    for name, own in found.items():
+        dearest = sorted(own.cells.items(), key=lambda cell: -cell[1])[:6]
+        told = ", ".join(f"{m} ({a}) {s:.1f}" for (m, a), s in dearest)
+        body += f"\nDearest cells of {CASES[name].name}, in seconds: {told}.\n"
+    publish("Audit", "python -m benchmarks.audit", body)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,114 @@
+"""The same null for the counting metrics: what is neutral, what is not, and in which direction.
+
+Usage: python -m experiments.null_coverage.counting [TRIALS]
+
+With TRIALS everything is computed and counting.csv is written; without it, the tables are made anew
+from the counting.csv that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from bias_pipeline import composition
+from bias_pipeline.metrics.base import HEADLINES, Part
+from bias_pipeline.stats.bootstrap import Estimate, summary
+from experiments.null_coverage.reproduce import ATTRIBUTE, COMMON, HERE, coverage_table, shuffled
+from experiments.study import markdown
+
+EACH = ("metric.labels=each", "metric.denominator=named")
+CAPTIONS = (*EACH, "metric.groups=captions")
+SIGNED = ("metric.absolute=false", "metric.min_support=20")
+SUPPORT = ("metric.min_support=20",)
+# As built by default ("default"), and where that is not neutral, on equal terms with people.
+CELLS: Mapping[str, tuple[str, ...]] = {
+    "ba_directional, default": ("metric=ba_directional",),
+    "ba_directional, each caption": ("metric=ba_directional", *EACH),
+    "ba_directional, each caption, groups of captions": ("metric=ba_directional", *CAPTIONS),
+    "ba_mals, default": ("metric=ba_mals",),
+    "ba_mals, each caption": ("metric=ba_mals", "metric.labels=each"),
+    "multi_directional, default": ("metric=multi_directional",),
+    "multi_directional, each caption, signed": ("metric=multi_directional", *EACH, *SIGNED),
+    "multi_directional, each caption, signed, groups of captions": (
+        "metric=multi_directional",
+        *CAPTIONS,
+        *SIGNED,
+    ),
+    "differential_fairness": ("metric=differential_fairness", *SUPPORT),
+    "cooccurrence": ("metric=cooccurrence", *SUPPORT),
+    "gender_error": ("metric=gender_error",),
+    "gender_ratio": ("metric=gender_ratio",),
+    "group_accuracy": ("metric=group_accuracy",),
+    "quality": ("metric=quality",),
+}
+# Beside the headlines: what a number is less the same of people's captions.
+LESS_PEOPLE = {
+    "gender_error": "score - human",
+    "group_accuracy": "score - human",
+    "gender_ratio": "model - captions:human",
+}
+DESIGNS = {
+    "drawn": "captions drawn as people's are, the labels those of the images",
+    "shuffled": "the same, the labels dealt out over the images anew",
+}
+
+
+def run(trials: int) -> Iterator[dict[str, object]]:
+    """One line a design, trial, metric and part; other images and captions in every trial."""
+    built = {n: composition.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
+    for trial in range(trials):
+        own = composition.cell([*COMMON, "metric=gender_error", f"dataset.seed={1 + trial}"])
+        corpus = own.corpus()
+        corpora = {"drawn": corpus, "shuffled": shuffled(corpus, trial, ATTRIBUTE)}
+        for name, metric in built.items():
+            for design in DESIGNS:
+                parts = metric.compute(corpora[design], splits=[]).parts
+                for part, found in _looked_at(name, parts).items():
+                    line = {"design": design, "trial": trial, "metric": name, "part": part}
+                    yield line | {k: getattr(found, k) for k in ("value", "ci_low", "ci_high")}
+        print(f"{trial + 1} of {trials}", flush=True)
+
+
+def _looked_at(name: str, parts: Mapping[str, Part]) -> dict[str, Estimate]:
+    found = {part: parts[part].estimate for part in HEADLINES if part in parts}
+    if name in LESS_PEOPLE:
+        first, second = (
+            parts[part].estimate.draws for part in LESS_PEOPLE[name].split(" - ")
+        )  # of one resampling of the images
+        assert first is not None
+        assert second is not None
+        found[LESS_PEOPLE[name]] = summary(first - second)
+    return found
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Coverage, and how often an interval says that a captioner amplifies: 2.5 % at most."""
+    with np.errstate(invalid="ignore"):  # nobody is misnamed in any trial: no scatter, no width
+        found = coverage_table(rows.assign(p_value=np.nan)).drop(columns="p < .05")
+    above = rows["ci_low"].gt(0).groupby([rows["metric"], rows["part"]], sort=False)
+    found.insert(2, "above 0", [f"{int(own.sum())} of {len(own)}" for _, own in above])
+    return found
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the tables made of the rows."""
+    text = "# Results of the counting metrics\n\nMade by `counting.py`; do not edit.\n\n"
+    for design, meaning in DESIGNS.items():
+        own = rows[rows["design"] == design]
+        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(table(own))}\n"
+    (HERE / "COUNTING.md").write_text(text.rstrip("\n") + "\n")
+
+
+def main(trials: str | None = None) -> None:
+    if trials is not None:
+        rows = pd.DataFrame(run(int(trials)))
+        rows.to_csv(HERE / "counting.csv", index=False, float_format="%.5g")
+    write(pd.read_csv(HERE / "counting.csv"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
