@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from bias_pipeline.errors import UsageError
@@ -60,6 +61,12 @@ classes and functions defined in bias_pipeline are
             )
 
 
+@cache
+def _parameters(target: str) -> Mapping[str, inspect.Parameter]:
+    """What an allowed target takes; a sweep asks for the same few again and again."""
+    return inspect.signature(resolve(target)).parameters
+
+
 def check_arguments(config: object, where: str = "") -> None:
     """Refuse a value of another kind than the parameter that it is meant for.
 
@@ -83,7 +90,7 @@ def check_arguments(config: object, where: str = "") -> None:
         target = str(node["_target_"])
         if target in FOREIGN:
             continue
-        declared = inspect.signature(resolve(target)).parameters
+        declared = _parameters(target)
         for key, value in node.items():
             if key in declared and not _fits(value, str(declared[key].annotation)):
                 kinds = [_KINDS[_kind(kind)][1] for kind in declared[key].annotation.split(" | ")]
