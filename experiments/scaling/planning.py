@@ -122,12 +122,13 @@ def main() -> None:
         f"attributes, `ngram` attackers with {SEEDS} seeds, two a job.",
         markdown(jobs.set_index("metric"), 2),
         f"Drawn out from {CHECKED * CAPTIONS_PER_IMAGE:,} captions: memory in proportion, seconds "
-        "with the power that the last two doublings show and at least in proportion; ten million are "
-        f"{TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many again and were not run, so take "
+        "with the power that the last two doublings show and at least in proportion; ten million "
+        f"are {TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many again and were not run, so take "
         "this for an order of magnitude. The last two columns say how the same rule from "
         f"{', '.join(f'{n * CAPTIONS_PER_IMAGE:,}' for n in SIZES)} captions foretells what "
         f"{CHECKED * CAPTIONS_PER_IMAGE:,} took. Seconds are of one core, and making the embedded "
-        "data is part of them; a million captions read from files take 21 s and 1.1 GB ([data](../../docs/data.md)).",
+        "data is part of them; a million captions read from files take 21 s and 1.1 GB "
+        "([data](../../docs/data.md)).",
         "## How long on a cluster",
         f"The longest jobs first, {per_job:.1f} s of Slurm and start-up a job as measured "
         "([RESULTS.md](RESULTS.md)), on cores like this machine's:",
