@@ -123,8 +123,8 @@ def main() -> None:
         markdown(jobs.set_index("metric"), 2),
         f"Drawn out from {CHECKED * CAPTIONS_PER_IMAGE:,} captions: memory in proportion, seconds "
         "with the power that the last two doublings show and at least in proportion; ten million "
-        f"are {TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many again and were not run, so take "
-        "this for an order of magnitude. The last two columns say how the same rule from "
+        f"are {TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many again and were not run, so "
+        "take this for an order of magnitude. The last two columns say how the same rule from "
         f"{', '.join(f'{n * CAPTIONS_PER_IMAGE:,}' for n in SIZES)} captions foretells what "
         f"{CHECKED * CAPTIONS_PER_IMAGE:,} took. Seconds are of one core, and making the embedded "
         "data is part of them; a million captions read from files take 21 s and 1.1 GB "
