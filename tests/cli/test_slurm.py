@@ -158,7 +158,7 @@ def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
 
 # --- jobs that are killed, or asked to make room
 
-LONG = ("seeds=150", "captioner=faithful")  # some ten seconds
+LONG = ("seeds=300", "captioner=faithful")  # some twenty seconds
 
 
 @pytest.fixture
@@ -192,13 +192,13 @@ def test_a_killed_job_is_listed_with_its_log_and_the_others_run(
     started: Callable[..., subprocess.Popen[str]], slurm: Mapping[str, str], tmp_path: Path
 ) -> None:
     """Although this Slurm keeps no accounts, which submitit would wait for without end."""
-    sweep = started("seeds=150,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
+    sweep = started("seeds=300,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
     wait_for(lambda: answers(tmp_path) > 3)
     killed = job_id(slurm)
     client(slurm, "scancel", "--signal=KILL", killed)
     _, told = sweep.communicate(timeout=100)
     assert sweep.returncode == 4, told
-    assert f"error: seeds=150: the job ended without a word; it was job {killed}" in told
+    assert f"error: seeds=300: the job ended without a word; it was job {killed}" in told
     assert f"{killed}_0_log.err" in told
     assert [part(path, "score")["seeds"] for path in results(tmp_path)] == [[0, 12]]
 
@@ -216,7 +216,7 @@ def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(
     (path,) = results(tmp_path)
     training = json.loads(path.read_text())["manifest"]["training"]
     assert training["cached"] > 3
-    assert training["trained"] + training["cached"] == 150 * 6
+    assert training["trained"] + training["cached"] == 300 * 6
     assert job_of(path)["id"] == preempted
     assert [p.parent.name for p in tmp_path.glob("outputs/.hydra_jobs/*/*/.hydra")] == ["0"]
 
