@@ -268,9 +268,9 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    task = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     try:
-        tree = _plain(task, resolve=True)
+        # Key by key: a copy of the task without Hydra's part would cost more than all else here.
+        tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     for key, place in tree["paths"].items():
@@ -278,7 +278,7 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
             raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
     check_targets(tree)
     check_arguments(tree)
-    used = groups_used(_plain(task, resolve=False), "metric")
+    used = groups_used(_plain(config, resolve=False), "metric")
     return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()})
 
 
@@ -286,6 +286,13 @@ def _misfit(message: str) -> str:
     if "'task." in message or "'task'" in message:
         return "this masking needs a list of tasks: add +task=coco_objects"
     return "the chosen attribute, masking and encoder may not fit together"
+
+
+def _resolved(config: DictConfig, key: str) -> Any:
+    from omegaconf import OmegaConf
+
+    value = config[key]
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
 def _plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
