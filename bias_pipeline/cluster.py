@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLURM, LOCAL, JOBLIB = "submitit_slurm", "submitit_local", "joblib"
+SLURM, LOCAL, POOL = "submitit_slurm", "submitit_local", "device_pool"
 POLL_S = 1.0
 QUEUE_S = 30  # at most so long between two looks at the queue
 
@@ -92,11 +92,12 @@ def check(config: DictConfig) -> None:
     """Refuse what a launcher cannot do before anything is written.
 
     Raises:
-        UsageError: if a cell were to run in several tasks, or more jobs at once than devices.
+        UsageError: if a cell were to run in several tasks, or there are no devices to share out.
         ResourceError: if there is no Slurm to submit to.
     """
     launcher = launcher_of(config)
-    _check_devices(config, launcher)
+    if launcher == POOL:
+        _check_devices(config)
     if launcher not in (SLURM, LOCAL):
         return
     tasks = int(config.hydra.launcher.tasks_per_node) * int(config.hydra.launcher.nodes)
@@ -113,18 +114,13 @@ def check(config: DictConfig) -> None:
         )
 
 
-def _check_devices(config: DictConfig, launcher: str) -> None:
-    """A process keeps its device, so no process may be without one while others live on."""
-    devices = list(config.devices)
-    if len(set(map(str, devices))) < len(devices):
-        raise UsageError(f"devices={devices}: name each once")
-    if not devices or launcher != JOBLIB:
-        return
-    at_once = int(config.hydra.launcher.n_jobs)
-    if not 1 <= at_once <= len(devices):
-        raise UsageError(
-            f"hydra.launcher.n_jobs={at_once} must be 1 to {len(devices)}, as many as devices"
-        )
+def _check_devices(config: DictConfig) -> None:
+    from hydra_plugins.device_pool.launcher import device_names
+
+    try:
+        device_names(list(config.hydra.launcher.devices), config.hydra.launcher.variable)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 @contextmanager
@@ -145,6 +141,8 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
         yield
     except RuntimeError as error:
         module = type(error).__module__
+        if module.startswith("hydra_plugins.device_pool."):
+            return  # all have ended; what each came to is in its folder
         if module.startswith("joblib."):
             raise SweepError(
                 "a process of the sweep was ended from outside, perhaps for want of memory; run "
@@ -176,18 +174,30 @@ def job_folders(folder: Path) -> list[Path]:
     """A folder for each job of a sweep, in its order; of one that never started it is not there."""
     started = {path.name for path in folder.glob("*") if (path / ".hydra").is_dir()}
     names = started | {str(number) for number in range(len(submitted(folder)))}
+    names |= {path.name for path in folder.glob(".device_pool/*")}  # killed before they started
     return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]
 
 
 def last_words(job_folder: Path) -> dict[str, Any]:
     """What is known of a job that left no outcome: it was killed, or never started."""
-    where, overrides = f"its files are in {job_folder}", list[str]()
+    where, overrides = f"its files are in {job_folder}", _own_overrides(job_folder)
     jobs = submitted(job_folder.parent)
     if job_folder.name.isdigit() and int(job_folder.name) < len(jobs):
         job = jobs[int(job_folder.name)]
         where, overrides = f"it was job {job.id}, its log is {job.log}", job.overrides()
     error = f"the job ended without a word; {where}"
     return {"status": "failed", "exit_code": 1, "error": error, "overrides": overrides}
+
+
+def _own_overrides(job_folder: Path) -> list[str]:
+    """What Hydra noted as the job began, empty if it never did."""
+    import yaml
+
+    try:
+        found = yaml.safe_load((job_folder / ".hydra" / "overrides.yaml").read_text())
+    except (OSError, yaml.YAMLError):
+        return []
+    return [str(override) for override in found or []]
 
 
 def ran_out_of_time(error: BaseException) -> str | None:

@@ -265,7 +265,6 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         choices: configuration group to the chosen file.
     """
     choices = config.hydra.runtime.choices if choices is None else choices
-    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     try:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline import cluster, devices, stopping
+from bias_pipeline import cluster, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.composition import Cell, cell_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
@@ -72,7 +73,6 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
 
     hydra_config = HydraConfig.get()
     here = cell_of(config, hydra_config.runtime.choices)
-    devices.of_this_process([str(name) for name in here.tree["devices"]])  # before CUDA starts
     corpus = here.corpus()
     info = resolve(here.tree["metric"]["_target_"]).info
     seeds = _seeds(here.tree["seeds"])
@@ -110,7 +110,7 @@ def _compute(
         "job": {
             "launcher": hydra.runtime.choices.get("hydra/launcher"),
             "id": _job_id(hydra),
-            "device": devices.held(),
+            "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
         },
     }
     origin = Origin(**{name: here.choice(name) for name in names})

@@ -21,6 +21,7 @@ FOREIGN = frozenset(
     {
         "hydra._internal.core_plugins.basic_launcher.BasicLauncher",
         "hydra._internal.core_plugins.basic_sweeper.BasicSweeper",
+        "hydra_plugins.device_pool.launcher.DevicePoolLauncher",
         "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher",
         "hydra_plugins.hydra_submitit_launcher.submitit_launcher.LocalLauncher",
         "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher",

@@ -28,7 +28,7 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"targets", "cluster", "devices"},
+    {"targets", "cluster"},
     {"composition"},
     {"job", "loader"},
     {"launch"},
