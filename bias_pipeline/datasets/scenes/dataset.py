@@ -13,7 +13,7 @@ from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
 from bias_pipeline.datasets.scenes.dials import Dials
-from bias_pipeline.datasets.scenes.files import COLUMNS, write
+from bias_pipeline.datasets.scenes.files import COLUMNS, write, write_captions
 from bias_pipeline.datasets.scenes.world import World, generate
 from bias_pipeline.errors import UsageError
 
@@ -22,7 +22,8 @@ class ScenesDataset(Dataset):
     """People doing things, five human captions each, and captioners whose bias is known.
 
     The same settings make the same captions on every machine. They are also written to disk in
-    COCO's format, for reading and for other tools; nothing is read back.
+    COCO's format, each captioner's once they are asked for, for reading and for other tools;
+    nothing is read back.
 
     Args:
         root: where the files are written.
@@ -70,10 +71,13 @@ class ScenesDataset(Dataset):
         # Files of other dials stay theirs.
         dials = hashlib.sha256(repr(self.dials).encode()).hexdigest()[:8]
         folder = self.root / f"{self.n_images}-{self.seed}-{dials}"
+        captions = _captions(self.n_images, self.seed, self.dials[captioner])
+        if not (folder / "attributes.csv").is_file():
+            write(world, folder, {})
         if not (folder / "captioners" / f"{captioner}.json").is_file():
-            write(world, folder, self.dials)
+            write_captions(folder, captioner, captions)
         return Corpus.build(
-            _records(world, self.dials[captioner], attribute.name, COLUMNS[labels.field]),
+            _records(world, captions, attribute.name, COLUMNS[labels.field]),
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
@@ -86,8 +90,14 @@ def _world(n_images: int, seed: int) -> World:
     return generate(n_images, seed)
 
 
-def _records(world: World, dials: Dials, attribute: str, label: str) -> Iterator[Record]:
-    captions = describe(world, dials)
+@lru_cache(maxsize=16)
+def _captions(n_images: int, seed: int, dials: Dials) -> Mapping[int, str]:
+    return describe(_world(n_images, seed), dials)
+
+
+def _records(
+    world: World, captions: Mapping[int, str], attribute: str, label: str
+) -> Iterator[Record]:
     for image in world.images:
         yield Record(
             id=str(image.id),

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,27 @@ def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
         ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
         ['annotations', 'attributes.csv', 'captioners']
     """
+    _place(root, _files(world, captioners))
+
+
+def write_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
+    """Add a captioner's captions to a data set folder, as :func:`write` does.
+
+    Args:
+        root: the folder; created if it is missing.
+        name: of the captioner.
+        captions: image id to caption.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    _place(root, [_captioner(name, captions)])
+
+
+def _place(root: Path, files: Iterable[tuple[str, str]]) -> None:
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
-        for name, text in _files(world, captioners):
+        for name, text in files:
             path = draft / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())
@@ -79,7 +97,11 @@ def _files(world: World, captioners: Mapping[str, Dials]) -> Iterator[tuple[str,
     yield "annotations/instances.json", _json(_instances(world))
     yield "attributes.csv", _attributes(world)
     for name, dials in captioners.items():
-        yield f"captioners/{name}.json", _json(_results(describe(world, dials)))
+        yield _captioner(name, describe(world, dials))
+
+
+def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, str]:
+    return f"captioners/{name}.json", _json(_results(captions))
 
 
 def _json(content: object) -> str:
