@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.attackers.convex import ConvexProbe, fit_logistic
+from bias_pipeline.attackers.convex import ConvexProbe, Design
 from bias_pipeline.attackers.data import Labelled
 from bias_pipeline.split import Split
 
@@ -141,7 +141,7 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
     x, x_test = (encoder.encode(index, rows, kept) for rows in (train, test))
     told = _Told(x_test, data, test)
     y = targets(data.labels[train], data.n_classes)
-    weights = fit_logistic(x, y, probe.inverse_penalty)
+    weights = Design(x, probe.inverse_penalty).fit(y)
     numbers = told.numbers(weights, np.ones(len(test)))
     resampled = np.stack(
         [
@@ -174,13 +174,13 @@ def _again(
 ) -> FloatArray:
     """The attacker's numbers where every caption counts so many times."""
     rows = np.repeat(np.arange(len(train)), counts[train].astype(np.int64))
-    again = fit_logistic(x[rows], y[rows], inverse_penalty, start=weights)
+    again = Design(x[rows], inverse_penalty).fit(y[rows], start=weights)
     tested = counts[told.rows]
     return told.numbers(again, tested if tested.any() else np.ones(len(tested)))
 
 
 def targets(labels: IntArray, n_classes: int) -> IntArray:
-    """(N, 1) for two classes, else (N, K) one-hot: what :func:`fit_logistic` is trained on."""
+    """(N, 1) for two classes, else (N, K) one-hot: what :meth:`Design.fit` takes."""
     return labels[:, None] if n_classes == 2 else np.eye(n_classes, dtype=np.int64)[labels]
 
 

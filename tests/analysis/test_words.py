@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.analysis.word_fits import fits, targets, votes_of, word_parts
 from bias_pipeline.analysis.words import Word, Words, words
-from bias_pipeline.attackers.convex import ConvexProbe, fit_logistic
+from bias_pipeline.attackers.convex import ConvexProbe, Design
 from bias_pipeline.attackers.data import FloatArray, Labelled
 from bias_pipeline.attackers.probe import Job, Probe
 from bias_pipeline.captions import Captions
@@ -141,7 +141,7 @@ def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus: Corpus) -> None:
     rows = np.repeat(train, counts[train].astype(int))
     x = encoder.encode(index, rows, encoder.select(index, train))
     y = corpus.groupings["gender"].codes[rows][:, None]
-    assert np.allclose(fit.resampled[0][:, 1:], fit_logistic(x, y, 0.1), atol=1e-4)
+    assert np.allclose(fit.resampled[0][:, 1:], Design(x, 0.1).fit(y), atol=1e-4)
 
 
 def test_a_resampling_without_test_captions_keeps_the_attackers_own(corpus: Corpus) -> None:
@@ -199,8 +199,8 @@ def test_a_start_changes_the_end_by_no_more_than_the_tolerance(corpus: Corpus) -
     rows = np.arange(len(corpus.model))
     x = encoder.encode(index, rows, encoder.select(index, rows))
     y = corpus.groupings["gender"].codes[:, None]
-    cold = fit_logistic(x, y, 0.1)
-    assert np.allclose(fit_logistic(x, y, 0.1, start=cold + 0.5), cold, atol=1e-3)
+    cold = Design(x, 0.1).fit(y)
+    assert np.allclose(Design(x, 0.1).fit(y, start=cold + 0.5), cold, atol=1e-3)
 
 
 def test_a_network_has_no_weights_of_words(corpus: Corpus) -> None:

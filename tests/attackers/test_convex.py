@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from bias_pipeline.attackers.convex import ConvexProbe, decide, fit_logistic
+from bias_pipeline.attackers.convex import ConvexProbe, Design, decide
 from bias_pipeline.attackers.data import Labelled
 from bias_pipeline.captions import Captions
 from bias_pipeline.encoders.ngram import Ngram
@@ -37,14 +37,14 @@ def splits(seeds: tuple[int, ...] = (0, 12)) -> list[Split]:
 
 def test_two_groups_agree_with_scikit_learn() -> None:
     x, y = indicators(2)
-    own = decide(x, fit_logistic(x, y[:, None], 0.1))[:, 0]
+    own = decide(x, Design(x, 0.1).fit(y[:, None]))[:, 0]
     oracle = LogisticRegression(C=0.1, tol=1e-10, max_iter=10_000).fit(x, y).decision_function(x)
     np.testing.assert_allclose(own, oracle, atol=1e-3)
 
 
 def test_three_groups_agree_with_scikit_learn() -> None:
     x, y = indicators(3)
-    scores = decide(x, fit_logistic(x, np.eye(3, dtype=np.int64)[y], 0.1))
+    scores = decide(x, Design(x, 0.1).fit(np.eye(3, dtype=np.int64)[y]))
     own = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     oracle = LogisticRegression(C=0.1, tol=1e-10, max_iter=10_000).fit(x, y).predict_proba(x)
     np.testing.assert_allclose(own, oracle, atol=1e-3)
