@@ -97,27 +97,21 @@ def _columns(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
 
 
 def _origin(predictions: Sequence[Predictions], ids: Sequence[str]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    names = np.asarray(ids, dtype=object)
     sizes = [len(images) for p in predictions for images in p.images]
-    sides = np.array([p.name for p in predictions for _ in p.seeds], dtype=object)
+    sides = np.array([k for k, p in enumerate(predictions) for _ in p.seeds], np.int64)
     seeds = np.array([seed for p in predictions for seed in p.seeds], np.int64)
+    images = _stacked([i for p in predictions for i in p.images])
     return {
-        "side": pa.array(np.repeat(sides, sizes), pa.string()),
+        "side": _words([p.name for p in predictions], np.repeat(sides, sizes)),
         "seed": np.repeat(seeds, sizes),
-        "image_id": pa.array(
-            names[_stacked([i for p in predictions for i in p.images])], pa.string()
-        ),
+        "image_id": _words(ids, images),
     }
 
 
 def _groups(predictions: Sequence[Predictions]) -> dict[str, Any]:
-    import pyarrow as pa
-
     classes = predictions[0].classes if predictions else ()
     truth = _stacked([t for p in predictions for t in p.truth])
-    columns = {"truth": pa.array(np.asarray(classes, dtype=object)[truth], pa.string())}
+    columns = {"truth": _words(classes, truth)}
     return columns | {
         f"p_{group}": np.concatenate([probs[:, k] for p in predictions for probs in p.probs])
         for k, group in enumerate(classes)
@@ -132,6 +126,29 @@ def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
     return there | {f"p_{task}": probs[:, k] for k, task in enumerate(classes)}
 
 
+def _words(words: Sequence[str], codes: npt.NDArray[np.int64]) -> Any:
+    """(N,) the word of each code, as Arrow keeps it.
+
+    From buffers, as are the numbers: ``pyarrow.array`` would import pandas, a tenth of the time
+    that a small cell takes to start.
+    """
+    import pyarrow as pa
+
+    encoded = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    texts = pa.StringArray.from_buffers(
+        len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    )
+    return texts.take(_numbers(codes))
+
+
+def _numbers(values: npt.NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    kind, data = pa.from_numpy_dtype(values.dtype), pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [None, data])
+
+
 def _stacked(arrays: Sequence[IntArray]) -> npt.NDArray[np.int64]:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
@@ -140,6 +157,7 @@ def _write(path: Path, columns: Mapping[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(dict(columns)), path)
+    arrays = {k: _numbers(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+    pq.write_table(pa.table(arrays), path)
     with path.open("rb") as file:
         os.fsync(file.fileno())
