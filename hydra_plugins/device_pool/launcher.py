@@ -16,10 +16,6 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 
-class JobDiedError(RuntimeError):
-    """A job's process ended without an answer: it was killed, or it crashed."""
-
-
 class DevicePoolLauncher(Launcher):
     """Runs the jobs of a sweep side by side, each in a fresh process that sees one device.
 
@@ -47,17 +43,13 @@ class DevicePoolLauncher(Launcher):
         self.devices = device_names(devices, variable)
         self.variable = variable
         self.locks = locks
-        self.config: DictConfig | None = None
-        self.hydra_context: HydraContext | None = None
-        self.task_function: TaskFunction | None = None
+        self.common: tuple[HydraContext, DictConfig, TaskFunction] | None = None
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
         """Called by Hydra before :meth:`launch`."""
-        self.config = config
-        self.hydra_context = hydra_context
-        self.task_function = task_function
+        self.common = (hydra_context, config, task_function)
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
@@ -70,11 +62,13 @@ class DevicePoolLauncher(Launcher):
 
         Returns:
             What each job came to, in the same order. That of a job that died raises
-            :class:`JobDiedError` when it is read; the others have run all the same.
+            ``JobDiedError`` when it is read; the others have run all the same.
         """
-        from hydra_plugins.device_pool import _sweep
+        from hydra_plugins.device_pool._sweep import Sweep
 
-        return _sweep.run(self, job_overrides, initial_job_idx)
+        assert self.common is not None  # Hydra calls setup before launch
+        sweep = Sweep(*self.common, self.devices, self.variable, self.locks)
+        return sweep.run(job_overrides, initial_job_idx)
 
 
 def device_names(devices: Sequence[object], variable: str) -> tuple[str, ...]:
