@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import Corpus
-from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.metrics.base import Metric, MetricInfo, Score
+from bias_pipeline.metrics.counting import choice
 from bias_pipeline.metrics.dbac_counts import Counts
 from bias_pipeline.metrics.dbac_direction import Direction
 from bias_pipeline.metrics.dbac_findings import Findings
@@ -89,10 +89,8 @@ class DBAC(Metric):
         min_support: int = 50,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
-        _check("aggregate", aggregate, dbac.AGGREGATES)
-        _check("prior", prior, dbac.PRIORS)
         for name in exclude_tasks:
-            _check("exclude_tasks", name, task.tasks)
+            choice("exclude_tasks", name, task.tasks)
         self.attribute = attribute
         self.task = task
         self.transforms = {"a_to_t": tuple(a_to_t), "t_to_a": tuple(t_to_a)}
@@ -100,8 +98,8 @@ class DBAC(Metric):
         self.split = split
         self.scoring = scoring
         self.stats = stats
-        self.aggregate = aggregate
-        self.prior = prior
+        self.aggregate = choice("aggregate", aggregate, dbac.AGGREGATES)
+        self.prior = choice("prior", prior, dbac.PRIORS)
         self.positions = positions
         self.min_support = min_support
         self.tasks = tuple(name for name in task.tasks if name not in exclude_tasks)
@@ -131,8 +129,3 @@ class DBAC(Metric):
                 for name in ("examples", "resample")
             },
         )
-
-
-def _check(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
-    if value not in known:
-        raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
