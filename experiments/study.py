@@ -1,22 +1,73 @@
-"""What the studies share: running sweeps through the door and reading published numbers."""
+"""What the studies share: sweeps through the door, published numbers, tables and figures."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
+from scipy import stats
+
+from bias_pipeline.errors import SweepError
+from bias_pipeline.job import OUTCOME
+from bias_pipeline.report.tables import number, percent
+from bias_pipeline.stats.compare import holm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HERE = Path(__file__).resolve().parent
 
 
 def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
     """Run a sweep of cells; its rows with the study's name in front."""
+    _run(name, outputs, overrides).check_returncode()
+    return _swept(name, outputs)
+
+
+def attempted(name: str, outputs: Path, *overrides: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Run a sweep some of whose cells the data do not permit.
+
+    Returns:
+        Its rows, and a line for each cell that was refused, with the reason.
+
+    Raises:
+        CalledProcessError: if a cell failed for any other reason.
+    """
+    before = _jobs(outputs)
+    finished = _run(name, outputs, overrides)
+    ended = [json.loads(path.read_text()) for path in sorted(_jobs(outputs) - before)]
+    failed = [own for own in ended if own["status"] == "failed"]
+    if finished.returncode != SweepError.exit_code or not all(
+        own.get("not_applicable") for own in failed
+    ):
+        finished.check_returncode()
+    refused = [
+        {**dict(word.split("=", 1) for word in own["overrides"]), "reason": own["error"]}
+        for own in failed
+    ]
+    columns = ["attribute", "metric", "captioner", "reason"]
+    return _swept(name, outputs), pd.DataFrame(refused, columns=columns)
+
+
+def _run(name: str, outputs: Path, overrides: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "bias_pipeline", *overrides, f"paths.outputs={outputs}"]
     print(f"{name}: python -m bias_pipeline {' '.join(overrides)}", flush=True)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+    return subprocess.run(command, check=False, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
+
+
+def _jobs(outputs: Path) -> set[Path]:
+    """How every job of every sweep so far has ended."""
+    return set(outputs.glob(f".hydra_jobs/*/*/{OUTCOME}"))
+
+
+def _swept(name: str, outputs: Path) -> pd.DataFrame:
+    """The rows of the latest sweep."""
     rows = pd.read_csv(outputs / "table.csv", keep_default_na=False, na_values=[""])
     rows.insert(0, "study", name)
     return rows
@@ -73,3 +124,62 @@ def agreement(own: Sequence[float], printed: Sequence[float]) -> dict[str, float
         "mean_absolute": float(gap.abs().mean()),
         "centred": float((gap - gap.mean()).abs().mean()),
     }
+
+
+def cell(line: pd.Series) -> str:
+    """Value and interval of a row, in per cent where they are fractions, finer near 0."""
+    written = percent if line["unit"] == "fraction" else number
+    digits = 2 if line["unit"] == "fraction" and abs(line["value"]) < 0.02 else None
+    told = [
+        written(line[key]) if digits is None else percent(line[key], digits)
+        for key in ("value", "ci_low", "ci_high")
+    ]
+    return f"{told[0]} [{told[1]}, {told[2]}]"
+
+
+def rank_agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """Kendall's tau-b, its p and Spearman's rho for each two columns, p also after Holm."""
+    lines = {}
+    for one, two in combinations(table, 2):
+        tau, p = stats.kendalltau(table[one], table[two])
+        rho = stats.spearmanr(table[one], table[two]).statistic
+        lines[f"{one} and {two}"] = {"Kendall": tau, "p": p, "Spearman": rho}
+    found = pd.DataFrame(lines).T
+    found["p (Holm)"] = holm(found["p"].tolist())
+    return found.rename_axis(f"{len(table)} captioners")
+
+
+def beyond_chance(found: pd.DataFrame) -> pd.DataFrame:
+    """The pairs of :func:`rank_agreement` with p < 0.05 before correction, the smallest first."""
+    own = found[found["p"].astype(float) < 0.05]
+    own = own.sort_values("p", key=lambda p: p.astype(float), kind="stable")
+    return own.assign(
+        **{"p": own["p"].map("{:.4f}".format), "p (Holm)": own["p (Holm)"].map("{:.3f}".format)}
+    )
+
+
+def write_results(study: Path, tables: Mapping[str, str]) -> None:
+    """Write ``RESULTS.md``: title to text."""
+    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
+    (study / "RESULTS.md").write_text(
+        f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}"
+    )
+
+
+def pyplot(study: str):
+    """Matplotlib for a study, which draws the same figure from the same rows."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = study
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def save_figure(fig: Figure, path: Path) -> None:
+    """Write a figure as SVG without its date, and close it."""
+    import matplotlib.pyplot as plt
+
+    fig.savefig(path, metadata={"Date": None})
+    plt.close(fig)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
-from experiments.study import markdown, sweep
+from experiments.study import markdown, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 SCORINGS = ("inverse_ce", "accuracy")
@@ -170,8 +170,7 @@ def write(rows: pd.DataFrame) -> None:
         tables["Two attackers, default reading (per cent)"] = attacker_table(rows)
     if {"tasks_only", "rest_only"} <= set(rows["masking"]):
         tables["Does the attacker use more than the tasks?"] = assumption_table(rows)
-    text = "".join(f"## {title}\n\n{markdown(table)}\n" for title, table in tables.items())
-    (HERE / "RESULTS.md").write_text(f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}")
+    write_results(HERE, {title: markdown(table) for title, table in tables.items()})
 
 
 def main(data: str, outputs: str = "outputs/dbac_readings") -> None:

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from bias_pipeline.analysis.claims import judge
-from experiments.study import agreement, markdown, part, published, rows_of, sweep
+from experiments.study import (
+    agreement,
+    markdown,
+    part,
+    published,
+    pyplot,
+    rows_of,
+    save_figure,
+    sweep,
+    write_results,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,12 +127,7 @@ def claims() -> pd.DataFrame:
 
 def figure(rows: pd.DataFrame, path: Path) -> None:
     """Ours with intervals beside RELIC's printed values, one line a captioner."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "lic_reproduction"  # the same figure from the same rows
-    import matplotlib.pyplot as plt
-
+    plt = pyplot("lic_reproduction")
     own = rows[(rows["study"] == "gender") & (rows["part"] == "score")]
     order = own.sort_values("value")["captioner"].tolist()
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
@@ -130,8 +135,7 @@ def figure(rows: pd.DataFrame, path: Path) -> None:
     _panel(axes[1], rows, order, "score", "lic", "LIC = LIC_M − LIC_D: images with human captions")
     axes[1].axvline(0, color="0.5", linewidth=1)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    fig.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
-    plt.close(fig)
+    save_figure(fig, path)
 
 
 def _panel(
@@ -163,8 +167,7 @@ def publish(rows: pd.DataFrame) -> None:
         "Race: what masking and alignment change (per cent)": repair_table(rows, "race: "),
         "RELIC's claims": claims().set_index("claim"),
     }
-    text = "".join(f"## {title}\n\n{markdown(table)}\n" for title, table in tables.items())
-    (HERE / "RESULTS.md").write_text(f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}")
+    write_results(HERE, {title: markdown(table) for title, table in tables.items()})
     figure(rows, HERE / "gender.svg")
 
 

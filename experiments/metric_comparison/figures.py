@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from experiments.metric_comparison.tables import matrix
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from experiments.study import pyplot, save_figure
 
 LABELS = {
     "counting": ("captioners, labels are objects in the image", "o", "#1f5fa8"),
@@ -22,7 +19,7 @@ LABELS = {
 
 def mentions_figure(rows: pd.DataFrame, path: Path) -> None:
     """BA-> A->T against how many objects are named of those that the labels hold."""
-    plt = _pyplot()
+    plt = pyplot("metric_comparison")
     fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
     for study, (name, marker, colour) in LABELS.items():
         own = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]
@@ -42,12 +39,12 @@ def mentions_figure(rows: pd.DataFrame, path: Path) -> None:
     ax.set_ylabel("BA→ A→T, per cent, 95 % interval")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=8, loc="lower right")
-    _save(fig, path)
+    save_figure(fig, path)
 
 
 def agreement_figure(rows: pd.DataFrame, path: Path) -> None:
     """Kendall's tau of all metrics as a map."""
-    plt = _pyplot()
+    plt = pyplot("metric_comparison")
     table = matrix(rows)
     fig, ax = plt.subplots(figsize=(6.4, 5.4), layout="constrained")
     shown = ax.imshow(table.to_numpy(), cmap="RdBu", vmin=-1, vmax=1)
@@ -59,19 +56,4 @@ def agreement_figure(rows: pd.DataFrame, path: Path) -> None:
             colour = "white" if abs(value) > 0.6 else "black"
             ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
     fig.colorbar(shown, label="Kendall's tau-b")
-    _save(fig, path)
-
-
-def _pyplot():
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "metric_comparison"  # the same figure from the same rows
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def _save(fig: Figure, path: Path) -> None:
-    fig.savefig(path, metadata={"Date": None})
-    _pyplot().close(fig)
+    save_figure(fig, path)

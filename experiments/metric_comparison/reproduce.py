@@ -19,7 +19,7 @@ from bias_pipeline.corpus import Corpus, Record
 from bias_pipeline.run import run_cell
 from experiments.metric_comparison.figures import agreement_figure, mentions_figure
 from experiments.metric_comparison.tables import table_texts
-from experiments.study import rows_of, sweep
+from experiments.study import rows_of, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 # nic is the th10 file; the published Ratio and Error fit st10 alone.
@@ -97,8 +97,7 @@ class _Same:
 
 def publish(rows: pd.DataFrame) -> None:
     """Write tables and figures."""
-    text = "".join(f"## {title}\n\n{body}\n" for title, body in table_texts(rows).items())
-    (HERE / "RESULTS.md").write_text(f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}")
+    write_results(HERE, table_texts(rows))
     mentions_figure(rows, HERE / "mentions.svg")
     agreement_figure(rows, HERE / "agreement.svg")
 

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.report.tables import number, percent
-from experiments.study import markdown, published
+from experiments.study import beyond_chance, cell, markdown, published, rank_agreement
 
 # Column to (study, metric, part): the headlines that are put beside each other.
 HEADLINES = {
@@ -53,7 +52,7 @@ def table3(rows: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, pd.Series] = {}
     for column in HEADLINES:
         own = values(rows, column)
-        found[column] = own.apply(_cell, axis=1)
+        found[column] = own.apply(cell, axis=1)
         for paper, table, part, name, called in PRINTED.get(column, []):
             printed = published(paper, table, part)[name]
             own_nic = {NIC[column]: "nic"}
@@ -61,16 +60,6 @@ def table3(rows: pd.DataFrame) -> pd.DataFrame:
             told = [f"{printed[key]:g}" if key in printed else "–" for key in keys]
             found[f"{column} ({called})"] = pd.Series(told, own.index)
     return pd.DataFrame(found).rename_axis("captioner")
-
-
-def _cell(line: pd.Series) -> str:
-    written = percent if line["unit"] == "fraction" else number
-    digits = 2 if line["unit"] == "fraction" and abs(line["value"]) < 0.02 else None
-    told = [
-        written(line[key]) if digits is None else percent(line[key], digits)
-        for key in ("value", "ci_low", "ci_high")
-    ]
-    return f"{told[0]} [{told[1]}, {told[2]}]"
 
 
 def unfairness(rows: pd.DataFrame) -> pd.DataFrame:
@@ -84,18 +73,10 @@ def unfairness(rows: pd.DataFrame) -> pd.DataFrame:
 def agreement(rows: pd.DataFrame) -> pd.DataFrame:
     """Kendall's tau-b of each two metrics, with an interval and the permutation p."""
     table = unfairness(rows)
-    lines = {}
-    for one, two in combinations(table, 2):
-        a, b = table[one].to_numpy(), table[two].to_numpy()
-        tau, p = stats.kendalltau(a, b)
-        low, high = _interval(rows, one, two, list(table.index))
-        lines[f"{one} and {two}"] = {
-            "Kendall": tau,
-            "within noise": f"{low:.2f} to {high:.2f}",
-            "p": p,
-            "Spearman": stats.spearmanr(a, b).statistic,
-        }
-    return pd.DataFrame(lines).T.rename_axis(f"{len(table)} captioners")
+    found = rank_agreement(table)
+    ends = [_interval(rows, one, two, list(table.index)) for one, two in combinations(table, 2)]
+    found.insert(1, "within noise", [f"{low:.2f} to {high:.2f}" for low, high in ends])
+    return found
 
 
 def _interval(rows: pd.DataFrame, one: str, two: str, names: list[str]) -> tuple[float, float]:
@@ -122,17 +103,6 @@ def _drawn(
     return drawn
 
 
-def strongest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The pairs of metrics that agree or disagree beyond chance, by Holm, and how many do not."""
-    found = agreement(rows)
-    p = found["p"].astype(float)
-    order = p.sort_values().index
-    adjusted = np.maximum.accumulate(p[order].to_numpy() * np.arange(len(p), 0, -1)).clip(max=1)
-    found["p"] = p.map("{:.4f}".format)
-    found.loc[order, "p (Holm)"] = [f"{own:.3f}" for own in adjusted]
-    return found.loc[order[p[order] < 0.05]]
-
-
 def matrix(rows: pd.DataFrame) -> pd.DataFrame:
     """Kendall's tau-b of all metrics."""
     return unfairness(rows).corr(method="kendall").rename_axis("Kendall's tau-b")
@@ -152,7 +122,7 @@ def quality(rows: pd.DataFrame) -> pd.DataFrame:
         **{f"BLEU-{n}": f"bleu_{n}:model" for n in (1, 4)},
     }
     found = {
-        name: own[own["part"] == part].set_index("captioner").apply(_cell, axis=1)
+        name: own[own["part"] == part].set_index("captioner").apply(cell, axis=1)
         for name, part in parts.items()
     }
     return pd.DataFrame(found).rename_axis("captioner")
@@ -195,11 +165,12 @@ def mentions(rows: pd.DataFrame) -> pd.DataFrame:
 
 def table_texts(rows: pd.DataFrame) -> dict[str, str]:
     """Title to table, as Markdown."""
+    strongest = beyond_chance(agreement(rows))
     return {
         "Gender, every metric (per cent; Ratio and CIDEr-D as they are)": markdown(table3(rows)),
         "Quality": markdown(quality(rows)),
         "Who is not beaten in quality and bias": markdown(front(rows)),
         "Rank agreement": markdown(matrix(rows)),
-        "Pairs of metrics with p < 0.05 before correction": markdown(strongest(rows)),
+        "Pairs of metrics with p < 0.05 before correction": markdown(strongest),
         "BA→ A→T follows how much is said": markdown(mentions(rows)),
     }
