@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bias_pipeline import composition, intersection
-from bias_pipeline.analysis.words import RESAMPLES, words
+from bias_pipeline.analysis.gradients import BASELINES, Gradients
+from bias_pipeline.analysis.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import Cell
 from bias_pipeline.errors import UsageError
@@ -27,11 +28,17 @@ def command(arguments: Sequence[str]) -> int:
     parser = Parser("python -m bias_pipeline analysis words", description=__doc__)
     parser.add_argument("--resamples", type=int, default=RESAMPLES, help=f"of images ({RESAMPLES})")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
+    told = f"{' or '.join(BASELINES)}: the vector of no information ({DEFAULT.baseline})"
+    network.add_argument("--baseline", default=DEFAULT.baseline, help=told)
+    told = f"points from there to the caption ({DEFAULT.steps})"
+    network.add_argument("--steps", type=int, default=DEFAULT.steps, help=told)
     options = parser.parse_intermixed_args(list(arguments))
+    how = Gradients(options.baseline, options.steps)
     for cell in _cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
         seeds = seeds_of(cell.tree["seeds"])
-        found = words(metric, corpus, seeds, options.resamples)
+        found = words(metric, corpus, seeds, options.resamples, how)
         name = run_id(
             cell.tree["metric"],
             corpus,

@@ -1,10 +1,15 @@
-"""One linear attacker taken apart: what every n-gram weighs, and under resampled images."""
+"""One attacker taken apart; of a linear one, what every n-gram weighs, also on resampled images.
+
+Networks are taken apart in ``gradients.py``.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -40,19 +45,17 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
-class WordFit:
-    """One attacker, its F n-grams with the intercept as the last.
+class WordFit(ABC):
+    """One attacker, its F n-grams with what stands without any word as the last.
 
     Attributes:
         table: name of the captions it was trained on.
-        grams: the n-grams it sees.
+        grams: the n-grams that are told of.
         captions: (F,) in how many captions each stands, all parts of the split together.
         numbers: (F, 1 + K) gain, then coefficients: one for two groups, else K.
         resampled: (B, F, 1 + K) the same under resampled images.
         data: the captions.
         test: positions of those that it was not trained on.
-        order: of the longest n-gram.
-        votes: (F, n_classes) what each n-gram adds to the log-odds of each group.
     """
 
     table: str
@@ -62,8 +65,17 @@ class WordFit:
     resampled: FloatArray
     data: Labelled
     test: IntArray
-    order: int
-    votes: FloatArray
+
+    @abstractmethod
+    def parts(self, row: int) -> tuple[FloatArray, FloatArray]:
+        """What the log-odds of each group for a test caption are made of.
+
+        Args:
+            row: one of ``test``.
+
+        Returns:
+            (words, n_classes) what each word adds, and (n_classes,) what stands without any.
+        """
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
         """For each group the test captions that speak for it most, none twice.
@@ -73,8 +85,7 @@ class WordFit:
             ids: of all images, by row.
             most: captions a group.
         """
-        votes = dict(zip(self.grams, self.votes, strict=True))
-        scored = [self._example(int(row), side, ids, votes) for row in self.test]
+        scored = [self._example(int(row), side, ids) for row in self.test]
         found = []
         for group in self.data.classes:
             own = sorted((e for e in scored if e.group == group), key=lambda e: -e.log_odds)
@@ -83,16 +94,36 @@ class WordFit:
             found += best[:most]
         return found
 
-    def _example(
-        self, row: int, side: str, ids: Sequence[str], votes: Mapping[Gram, FloatArray]
-    ) -> Example:
+    def _example(self, row: int, side: str, ids: Sequence[str]) -> Example:
         words, truth = self.data.captions.words(row), int(self.data.labels[row])
-        parts = word_parts(words, votes, self.order)  # (words, n_classes)
+        parts, rest = self.parts(row)
         towards = truth if len(self.data.classes) > 2 else 1
         image = ids[int(self.data.captions.images[row])]
-        log_odds = float(parts[:, truth].sum() + votes[()][truth])
+        log_odds = float(parts[:, truth].sum() + rest[truth])
         told = tuple(zip(words, parts[:, towards].tolist(), strict=True))
         return Example(side, image, self.data.classes[truth], log_odds, told)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit(WordFit):
+    """An ``ngram`` attacker; its intercept is what stands without any word.
+
+    Attributes:
+        order: of the longest n-gram.
+        votes: (F, n_classes) what each n-gram adds to the log-odds of each group.
+    """
+
+    order: int
+    votes: FloatArray
+
+    def parts(self, row: int) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`WordFit.parts`; an n-gram's vote is shared by its words."""
+        words = self.data.captions.words(row)
+        return word_parts(words, self._vote_of, self.order), self._vote_of[()]
+
+    @cached_property
+    def _vote_of(self) -> dict[Gram, FloatArray]:
+        return dict(zip(self.grams, self.votes, strict=True))
 
 
 def word_parts(words: Sequence[str], votes: Mapping[Gram, FloatArray], order: int) -> FloatArray:
@@ -122,7 +153,7 @@ def word_parts(words: Sequence[str], votes: Mapping[Gram, FloatArray], order: in
     return parts
 
 
-def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) -> WordFit:
+def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) -> LinearFit:
     """Train an attacker, then again on every resampling of the images.
 
     Which n-grams it sees and how groups are balanced stay those of the split. A resampling in which
@@ -150,7 +181,7 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
         ]
     )
     captions = np.bincount(index.grams, minlength=index.n_grams)[kept]
-    return WordFit(
+    return LinearFit(
         table=data.name,
         grams=[*encoder.names(data.captions, kept), ()],
         captions=np.append(captions, 0),

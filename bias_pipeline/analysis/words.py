@@ -8,6 +8,10 @@ caption and nothing is approximated. Of every n-gram there are two numbers:
   split. A strong word that nobody writes gains nothing. The gains of all n-grams and of the
   intercept add up to the mean log-odds of the truth.
 
+A network's log-odds are no sum over words; integrated gradients make one (``gradients.py``). Its
+coefficient of a word is what the word adds at its places in test captions, on average, and its
+"intercept" the answer to a caption without information.
+
 Both are made as the score is: fresh attackers for every seed, on both sides, on the same splits of
 the images that both sides describe. The human side is the mean over caption positions, each with
 attackers of its own. The difference of the sides is what the captioner added.
@@ -16,21 +20,18 @@ attackers of its own. The difference of the sides is what the captioner added.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from bias_pipeline.analysis.word_fits import (
-    Example,
-    FloatArray,
-    Gram,
-    IntArray,
-    WordFit,
-    fits,
-)
+from bias_pipeline.analysis import gradients, word_fits
+from bias_pipeline.analysis.gradients import Gradients
+from bias_pipeline.analysis.word_fits import Example, FloatArray, Gram, IntArray, WordFit
 from bias_pipeline.attackers.convex import ConvexProbe
 from bias_pipeline.attackers.data import Labelled
+from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError
@@ -43,6 +44,10 @@ from bias_pipeline.stats.bootstrap import half_width
 RESAMPLES = 100  # each trains every attacker again: more cost more than they tell
 MOST_KEPT = 300
 EXAMPLES = 4
+EXACT = "coefficients"
+DEFAULT = Gradients()
+
+Fits = Callable[[Labelled, Split, FloatArray], WordFit]
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Words:
         captioner: whose captions the model side has.
         groups: of the attribute.
         n_seeds: attackers a side and caption position.
+        method: ``EXACT``, or how gradients were taken.
         words: those that gain or differ most, the largest gain of the model side first.
         examples: test captions that give most away.
     """
@@ -99,21 +105,27 @@ class Words:
     captioner: str
     groups: tuple[str, ...]
     n_seeds: int
+    method: str
     words: Sequence[Word]
     examples: Sequence[Example]
 
 
 def words(
-    metric: Metric, corpus: Corpus, seeds: Sequence[int], resamples: int = RESAMPLES
+    metric: Metric,
+    corpus: Corpus,
+    seeds: Sequence[int],
+    resamples: int = RESAMPLES,
+    how: Gradients = DEFAULT,
 ) -> Words:
     """Explain the attackers of a metric.
 
     Args:
-        metric: ``lic`` or ``leakage`` with ``encoder=ngram``; the two have the same attackers.
+        metric: ``lic`` or ``leakage``; the two have the same attackers.
         corpus: raw captions.
         seeds: one split and fresh attackers each.
-        resamples: of the images; every attacker is trained again on each, from its weights. At
-            least 2.
+        resamples: of the images; every ``ngram`` attacker is trained again on each, from its
+            weights, a network is not. At least 2.
+        how: of the gradients, for networks.
 
     Returns:
         The ``MOST_KEPT`` n-grams of largest gain on each side and of largest difference.
@@ -121,10 +133,11 @@ def words(
     Raises:
         UsageError: if the metric has no such attackers, or a number is out of its range.
         DataError: if the captions cannot be attacked.
+        ResourceError: if a network is to be explained and captum is absent.
     """
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
-    attack, probe = _linear(metric)
+    attack, fits, method = _explained(metric, how)
     ready = corpus
     for transform in attack.transforms:
         ready = transform(ready)
@@ -138,7 +151,7 @@ def words(
     made = (
         (side, split.seed, fit)
         for side, table, split in work
-        for fit in [fits(probe, table, split, drawn)]
+        for fit in [fits(table, split, drawn)]
     )
     sums = _Sums(tables, splits, resamples)
     examples: list[Example] = []
@@ -153,28 +166,32 @@ def words(
         captioner=corpus.captioner,
         groups=grouping.names,
         n_seeds=len(splits),
+        method=method,
         words=list(_listed(sums, grouping.names, stats.level)),
         examples=examples,
     )
 
 
-def _linear(metric: Metric) -> tuple[CaptionAttack, ConvexProbe]:
-    """The metric and its attackers, if their answers are sums over words.
+def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
+    """The metric, how its attackers are taken apart, and what that is called.
 
     Raises:
-        UsageError: if they are not.
+        UsageError: if they cannot be.
     """
     if not isinstance(metric, CaptionAttack):
         raise UsageError(
             f"analysis words explains attackers on captions; metric={metric.info.name} has none "
             "of them, metric=lic has"
         )
-    if not isinstance(metric.probe, ConvexProbe):
-        raise UsageError(
-            "analysis words needs encoder=ngram, whose answers are sums over words; those of a "
-            "network are not"
-        )
-    return metric, metric.probe
+    probe = metric.probe
+    if isinstance(probe, ConvexProbe):
+        return metric, partial(word_fits.fits, probe), EXACT
+    if isinstance(probe, NeuralProbe):
+        return metric, partial(gradients.fits, probe, how=how), str(how)
+    raise UsageError(
+        "analysis words explains encoder=ngram, whose answers are sums over words, and networks "
+        f"over word vectors such as encoder=lstm; it does not know {type(probe).__name__}"
+    )
 
 
 def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[Labelled]]:

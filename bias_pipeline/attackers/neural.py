@@ -31,7 +31,13 @@ from bias_pipeline.attackers.recipe import (
 )
 from bias_pipeline.attackers.record import current
 from bias_pipeline.attackers.team import Share, team, world_size
-from bias_pipeline.attackers.training import train_attacker, train_ensemble
+from bias_pipeline.attackers.training import (
+    Prepared,
+    ask,
+    train_attacker,
+    train_ensemble,
+    trained,
+)
 from bias_pipeline.errors import DataError, ResourceError
 
 VERSION = 1  # raise it whenever any answer changes
@@ -164,6 +170,21 @@ class NeuralProbe(Probe):
             _stop_workers()
             raise
 
+    def attacker(self, data: Labelled, job: Job) -> Prepared:
+        """The attacker of a job itself, to be looked into: trained alone, in this process.
+
+        It is the one that :meth:`train` would train for the job, but for the order of float sums
+        where that trains several at once.
+
+        Raises:
+            DataError: if all attempts fail.
+        """
+        for attempt in range(ATTEMPTS):
+            own = trained(self.recipe, data, _attempt(job, attempt))
+            if not _failed(ask(own, data, job.test).probs, data, job):
+                return own
+        raise _hopeless(data, job)
+
 
 def _account(trained: Trained, name: str) -> None:
     """Put down for the manifest what was out of the ordinary."""
@@ -197,13 +218,22 @@ def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
 def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> Trained:
     shortages: list[Mapping[str, object]] = []
     answer = first
-    for attempt in range(1, ATTEMPTS + 1):
-        if attempt > 1:
-            again = replace(job, seed=job.seed + (attempt - 1) * RETRY_STRIDE)
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            again = _attempt(job, attempt)
             (answer,) = _train_within_memory(recipe, data, [again], shortages)
         if not _failed(answer.probs, data, job):
-            return Trained(answer, attempt, shortages)
-    raise DataError(
+            return Trained(answer, attempt + 1, shortages)
+    raise _hopeless(data, job)
+
+
+def _attempt(job: Job, number: int) -> Job:
+    """The job with the seed of an attempt, the first of which is its own."""
+    return replace(job, seed=job.seed + number * RETRY_STRIDE)
+
+
+def _hopeless(data: Labelled, job: Job) -> DataError:
+    return DataError(
         f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or answered all "
         "captions alike; lower probe.optimizer.lr or raise trainer.max_epochs"
     )

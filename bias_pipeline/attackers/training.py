@@ -57,13 +57,18 @@ def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOL
     Returns:
         (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
     """
+    return ask(trained(recipe, data, job, share), data, share.of(job.test))
+
+
+def trained(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Prepared:
+    """One attacker itself, once it has learnt; see :func:`train_attacker`."""
     import torch
 
     own = prepare(recipe, data, job, share)
     if share.world > 1:
         torch.manual_seed(job.seed + share.rank)  # dropout of its own; weights come from rank 0
     fit(own.attacker, own.batches, recipe)
-    return _ask(own, data, share.of(job.test))
+    return own
 
 
 def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Answered]:
@@ -89,7 +94,7 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
         [one.attacker for one in own], [one.seed for one in own], [one.dice for one in own]
     )
     fit(ensemble, SideBySide([one.batches for one in own]), recipe)
-    return [_ask(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
+    return [ask(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
 
 
 def prepare(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Prepared:
@@ -115,7 +120,7 @@ def prepare(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> P
     return Prepared(attacker, batches, vocabulary, job.seed, torch.get_rng_state())
 
 
-def _ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
+def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
     """What a trained attacker answers on some captions."""
     asked = own.vocabulary.padded(data.captions, rows)
     found: FloatArray = np.asarray(own.attacker.cpu().probabilities(*asked).numpy(), np.float64)

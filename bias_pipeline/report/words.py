@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bias_pipeline.analysis.word_fits import Example
-from bias_pipeline.analysis.words import Interval, Word, Words
+from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted
@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 SHOWN = 20
 _ENDS = ("", "_ci_low", "_ci_high")
 _SIDES = ("model", "human", "difference")
+NETWORK = (
+    "What a word adds depends on the words around it and on the baseline; intervals cover seeds "
+    "and the images tested."
+)
 
 
 def save_words(folder: Path, name: str, found: Words) -> Path:
@@ -58,6 +62,7 @@ def _lines(found: Words) -> Iterator[dict[str, object]]:
                 "captioner": found.captioner,
                 "groups": " ".join(found.groups),
                 "n_seeds": found.n_seeds,
+                "method": found.method,
                 "side": word.side,
                 "ngram": " ".join(word.gram),
                 "captions": word.captions,
@@ -109,6 +114,7 @@ def read_words(path: Path) -> Words:
             captioner=first["captioner"],
             groups=tuple(first["groups"].split()),
             n_seeds=int(first["n_seeds"]),
+            method=first["method"],
             words=found,
             examples=[_example(list(own)) for _, own in groupby(told, key=lambda x: x["example"])],
         )
@@ -162,14 +168,20 @@ def word_sections(folder: Path) -> list[Section]:
 def section(found: Words) -> Section:
     """The words of one captioner as a section of a report."""
     tables = sheets(found)
+    exact = found.method == EXACT
+    unit, rest = ("n-gram", "the intercept") if exact else ("word", "the baseline")
+    attacker = "(ngram) " if exact else "(a network) "
+    told = (
+        f"What each {unit} adds to the log-odds that an attacker {attacker}gives the true group, "
+        f"mean over test captions and {found.n_seeds} seeds. All {unit}s and {rest} "
+        "together make the first line. Words that name the group are masked. "
+        f"The {unit}s are the largest of thousands, and intervals do not pay for that choice."
+    )
+    texts = [told] if exact else [told, f"By {found.method}. {NETWORK}"]
     return Section(
-        title=f"Words that give {found.attribute} away: {found.captioner}, {found.dataset}",
-        texts=[
-            "What each n-gram adds to the log-odds that an attacker (ngram) gives the true group, "
-            f"mean over test captions and {found.n_seeds} seeds. All n-grams and the intercept "
-            "together make the first line. Words that name the group are masked. The n-grams are "
-            "the largest of thousands, and intervals do not pay for that choice."
-        ],
+        title=f"Words that give {found.attribute} away: {found.captioner}, {found.dataset}"
+        + ("" if exact else " (network)"),
+        texts=texts,
         sheets=[*tables[:2], *_examples(found), *tables[2:]],
     )
 
@@ -200,7 +212,8 @@ def _sheet(found: Words, by: str, caption: str) -> Sheet:
         pointing = own["model" if by == "difference" else by, word.gram]
         name = " ".join(word.gram) or "all together"
         rows.append([name, towards(pointing, found.groups), *numbers])
-    return Sheet(caption, ["n-gram", "towards", *sides], rows, folded=by == "human")
+    unit = "n-gram" if found.method == EXACT else "word"
+    return Sheet(caption, [unit, "towards", *sides], rows, folded=by == "human")
 
 
 def towards(word: Word, groups: Sequence[str]) -> str | None:
@@ -228,6 +241,7 @@ def _examples(found: Words) -> list[Sheet]:
         if two
         else ("dotted to the true group, plain away from it")
     )
+    shared = ", the weight of an n-gram shared by its words" if found.method == EXACT else ""
     rows: list[list[Cell]] = [
         [
             example.image,
@@ -239,8 +253,8 @@ def _examples(found: Words) -> list[Sheet]:
         for example in found.examples
     ]
     caption = (
-        "Test captions that give most away, the weight of an n-gram shared by its words. "
-        f"Underlined words point {pointing}; thick from 0.9, thin from 0.3"
+        f"Test captions that give most away{shared}. Underlined words point {pointing}; "
+        "thick from 0.9, thin from 0.3"
     )
     return [Sheet(caption, ["image", "side", "group", "log-odds", "caption"], rows)]
 
@@ -267,8 +281,11 @@ def print_words(found: Words) -> None:
         for row in sheet.rows:
             table.add_row(*(escape(printable(cell_text(cell))) for cell in row))
         console.print(table)
+    unit = "an n-gram" if found.method == EXACT else "a word"
     console.print(
-        "log-odds of the true group that an n-gram adds to a test caption, mean over captions; "
-        "intervals cover seeds and images, not the choice of the largest n-grams",
+        f"log-odds of the true group that {unit} adds to a test caption, mean over captions; "
+        f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s",
         soft_wrap=True,
     )
+    if found.method != EXACT:
+        console.print(f"{found.method}. {NETWORK}", soft_wrap=True)

@@ -203,7 +203,7 @@ def test_a_start_changes_the_end_by_no_more_than_the_tolerance(corpus: Corpus) -
     assert np.allclose(Design(x, 0.1).fit(y, start=cold + 0.5), cold, atol=1e-3)
 
 
-def test_a_network_has_no_weights_of_words(corpus: Corpus) -> None:
+def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:
     class Other(Probe):
         @property
         def spec(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.analysis.word_fits import Example
-from bias_pipeline.analysis.words import Interval, Word, Words
+from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.door import main
 from bias_pipeline.report.content import report_of
 from bias_pipeline.report.page import html
@@ -23,7 +23,7 @@ def gain(value: float) -> Interval:
     return Interval(value, value - 0.1, value + 0.1)
 
 
-def found(*names: str) -> Words:
+def found(*names: str, method: str = EXACT) -> Words:
     listed = [
         Word(side, gram, 3, {"female": gain(0.5)}, gain(0.2))
         for side in ("model", "human", "difference")
@@ -31,7 +31,7 @@ def found(*names: str) -> Words:
     ]
     words = tuple((name, 1.0) for name in names)
     examples = [Example("model", "7", "female", 1.25, words)] if words else []
-    return Words("gender", "scenes", "cap", ("male", "female"), 2, listed, examples)
+    return Words("gender", "scenes", "cap", ("male", "female"), 2, method, listed, examples)
 
 
 def without_nan(own: Words) -> str:
@@ -86,11 +86,35 @@ def test_the_door_writes_prints_and_reports(
     assert "What the captioner added" in capsys.readouterr().out
 
 
+def test_the_door_explains_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ["dataset.n_images=100", "seeds=1", "metric.positions=1", "trainer.max_epochs=1"]
+    words = ["encoder=rnn", *small, "--resamples", "2", "--steps", "3", "--baseline", "mean"]
+    assert main(["analysis", "words", *words]) == 0
+    (own,) = (tmp_path / "outputs").glob("words-*.csv")
+    assert "integrated gradients, mean baseline, 3 steps" in own.read_text()
+    assert "What a word adds depends on the words around it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("method", "says", "not_said"),
+    [(EXACT, "(ngram)", "baseline"), ("integrated gradients", "(a network)", "n-gram")],
+)
+def test_a_section_says_what_its_words_are(method: str, says: str, not_said: str) -> None:
+    own = section(found("dress", method=method))
+    told = " ".join([*own.texts, *(" ".join([s.caption, *s.head]) for s in own.sheets)])
+    assert says in told
+    assert not_said not in told
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["metric=gender_ratio"], "metric=lic"),
-        (["encoder=lstm"], "encoder=ngram"),
+        (["encoder=lstm", "--steps", "0"], "at least 1"),
+        (["encoder=lstm", "--baseline", "none"], "zero"),
         (["seeds=1,2"], "captioners alone"),
         (["captioner=amplifire"], "amplifier"),
         (["--resamples", "1"], "at least 2"),
