@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BASELINES = ("zero", "mean")
-TOGETHER = 64  # captions at once, each at all steps
+TOGETHER = 2048  # points at once, of one caption or several
+N_TRIAL = 3  # words of a network that is only looked at
 TOLERATED = 0.05  # of what words add, before a warning
 ABSENT = "integrated gradients need the package captum (pip install 'bias_pipeline[words]')"
 
@@ -130,6 +131,7 @@ def fits(
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
     _captum()
+    word_layer(probe.recipe.encoder.build(N_TRIAL))  # refused before anything is trained
     train, test = split.select(data.captions.images, data.labels)
     own = probe.attacker(data, Job(split.seed, train, test))
     _, firsts, place = np.unique(
@@ -172,7 +174,8 @@ def attributed(
     rest = np.empty((len(rows), 0))
     missed = added = 0.0
     order = np.argsort(captions.lengths[rows], kind="stable")  # little padding
-    for at in np.split(order, range(TOGETHER, len(order), TOGETHER)):
+    at_once = max(TOGETHER // how.steps, 1)
+    for at in np.split(order, range(at_once, len(order), at_once)):
         tokens, lengths = vocabulary.padded(captions, rows[at])
         parts, without, whole = _integrated(attacker, tokens, lengths, how)
         rest = rest if rest.size else np.empty((len(rows), without.shape[1]))

@@ -29,7 +29,9 @@ def ranking_figure(
     for line, headline in zip(axes, headlines, strict=True):
         for ax, attribute in zip(line, ATTRIBUTES, strict=True):
             own = standing(rows, attribute, headline)
-            ax.set_title(f"{headline}, {attribute}", fontsize=9, loc="left")
+            lacking = rows["captioner"].nunique() - len(own)
+            told = f" ({lacking} not applicable)" if lacking and len(own) else ""
+            ax.set_title(f"{headline}, {attribute}{told}", fontsize=9, loc="left")
             if len(own):
                 _panel(ax, own)
             else:

@@ -8,15 +8,19 @@ figures are made from those that are there.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from bias_pipeline.analysis.compare import contests
+from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.tables import arrow, neutral_of
+from bias_pipeline.results import Result
+from bias_pipeline.stats.bootstrap import Draws
 from experiments.leaderboard.figures import ranking_figure
 from experiments.leaderboard.tables import ATTACKED, COUNTED, table_texts
 from experiments.study import attempted, rows_of, write_results
@@ -44,17 +48,39 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     common = ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv"]
     common += ["captioner=all", "attribute=gender,race"]
     found = [attempted(name, outputs, *words, *common) for name, words in SWEEPS.items()]
-    refused = pd.concat([own for _, own in found], ignore_index=True)
-    refused.to_csv(HERE / "refused.csv", index=False)
     rows = pd.concat([own for own, _ in found], ignore_index=True)
-    placed = rows.merge(standings(outputs, set(rows["run_id"])), on=["run_id", "part"], how="left")
+    results, draws = finished_runs(outputs)
+    own = [result for result in results if result.run_id in set(rows["run_id"])]
+    refused = pd.concat([*(lines for _, lines in found), undefined(own)], ignore_index=True)
+    refused.to_csv(HERE / "refused.csv", index=False)
+    placed = rows.merge(standings(own, draws), on=["run_id", "part"], how="left")
     return placed.loc[placed["part"].str.fullmatch(PARTS), KEPT]
 
 
-def standings(outputs: Path, runs: Iterable[str]) -> pd.DataFrame:
+def undefined(results: Sequence[Result]) -> pd.DataFrame:
+    """Headlines that do not exist, with what their runs note of that."""
+    lines = [
+        {
+            "attribute": row.attribute,
+            "metric": row.metric,
+            "captioner": row.captioner,
+            "reason": "; ".join(note for note in _notes(result) if "cannot be scored" in note),
+        }
+        for result in results
+        for row in result.rows
+        if row.part in HEADLINES and math.isnan(row.value)
+    ]
+    return pd.DataFrame(lines, columns=["attribute", "metric", "captioner", "reason"])
+
+
+def _notes(result: Result) -> list[str]:
+    notes = result.manifest.get("notes", [])
+    return [str(note) for note in notes] if isinstance(notes, list) else []
+
+
+def standings(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) -> pd.DataFrame:
     """What the report says of every headline: where it points, its rank, its group."""
-    results, draws = finished_runs(outputs)
-    own = {result.run_id: result for result in results if result.run_id in runs}
+    own = {result.run_id: result for result in results}
     lines = [
         {
             "run_id": standing.row.run_id,
@@ -63,7 +89,7 @@ def standings(outputs: Path, runs: Iterable[str]) -> pd.DataFrame:
             "unfairness": standing.unfairness,
             "letters": standing.letters,
         }
-        for contest in contests(list(own.values()), draws)
+        for contest in contests(results, draws)
         for standing in contest.standings
     ]
     return pd.DataFrame(lines)

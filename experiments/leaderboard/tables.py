@@ -39,10 +39,11 @@ PRIORS = ("counts", "shared", "none")
 
 
 def standing(rows: pd.DataFrame, attribute: str, headline: str) -> pd.DataFrame:
-    """The captioners under a headline, the fairest (of Quality the best) first."""
+    """The captioners that have a headline, the fairest (of Quality the best) first."""
     metric, part = HEADLINES[headline]
     own = rows[(rows["attribute"] == attribute) & (rows["metric"] == metric)]
-    return own[own["part"] == part].set_index("captioner").sort_values("unfairness", kind="stable")
+    own = own[(own["part"] == part) & own["value"].notna()]
+    return own.set_index("captioner").sort_values("unfairness", kind="stable")
 
 
 def board(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -90,10 +91,9 @@ def _counted(own: pd.DataFrame) -> str:
 
 def _alike(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, str]:
     """Kendall's tau-b of the orders under the two attributes, where both are there."""
-    names = one.index.intersection(other.index)
-    if len(names) < len(one):
+    if set(one.index) != set(other.index):
         return {"tau-b of the orders": "–", "p": "–"}
-    tau, p = stats.kendalltau(one.loc[names, "unfairness"], other.loc[names, "unfairness"])
+    tau, p = stats.kendalltau(one["unfairness"], other.loc[one.index, "unfairness"])
     return {"tau-b of the orders": f"{tau:.2f}", "p": f"{p:.3f}"}
 
 
@@ -122,6 +122,7 @@ def basis(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
         "name a group, %": (1 - lic["neutral_rate"]).map(percent),
         "objects named": wide[said, "mentions:model"]["value"],
         "objects in labels": wide[said, "mentions:human"]["value"],
+        "captions behind DPA T→A": wide["dpa", "t_to_a"]["n_images"].map(str),
         "LIC_M": wide["lic", "model"].apply(cell, axis=1),
         "LIC_D": wide["lic", "human"].apply(cell, axis=1),
         "LIC p": lic["p_value"].map("{:.3f}".format),
@@ -133,14 +134,14 @@ def basis(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
 def agreement(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
     """Which headlines rank captioners alike, or the other way round."""
     table = {name: standing(rows, attribute, name)["unfairness"] for name in HEADLINES}
-    return rank_agreement(pd.DataFrame(table).dropna(axis=1, how="all"))
+    return rank_agreement(pd.DataFrame(table).dropna(axis=1))
 
 
 def reasons(refused: pd.DataFrame) -> pd.DataFrame:
     """What the data do not permit, and why."""
     groups = refused.groupby(["attribute", "metric", "reason"], sort=False)["captioner"]
     found = groups.agg(", ".join).reset_index().set_index("attribute")
-    return found[["metric", "captioner", "reason"]]
+    return found[["metric", "captioner", "reason"]].rename(columns={"captioner": "captioners"})
 
 
 def table_texts(rows: pd.DataFrame, refused: pd.DataFrame) -> dict[str, str]:

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.analysis import gradients
-from bias_pipeline.analysis.gradients import Gradients, NetworkFit, attributed, fits, word_layer
+from bias_pipeline.analysis.gradients import Gradients, NetworkFit, attributed, fits
 from bias_pipeline.analysis.words import words
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import Vocabulary
 from bias_pipeline.attackers.data import Labelled
+from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import Job
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Record
@@ -220,8 +221,9 @@ class Counting:
 
 
 def test_an_encoder_without_word_vectors_is_refused() -> None:
+    blind = NeuralProbe(Counting(), chosen("head", "linear"), {}, 32, flags(), processes=1)
     with pytest.raises(UsageError, match="0 layers of word vectors"):
-        word_layer(Counting().build(5))
+        fits(blind, named(labelled()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_attackers_trained_by_several_processes_are_refused() -> None:
