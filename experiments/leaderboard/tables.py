@@ -94,7 +94,30 @@ def _alike(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, str]:
     if set(one.index) != set(other.index):
         return {"tau-b of the orders": "–", "p": "–"}
     tau, p = stats.kendalltau(one["unfairness"], other.loc[one.index, "unfairness"])
-    return {"tau-b of the orders": f"{tau:.2f}", "p": f"{p:.3f}"}
+    return {"tau-b of the orders": f"{tau:.2f}", "p": f"{p:.4f}"}
+
+
+def follows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Kendall's tau-b of each order with how much captioners say: objects, and groups."""
+    lines: dict[str, dict[str, str]] = {headline: {} for headline in HEADLINES}
+    for attribute in ATTRIBUTES:
+        own = rows[rows["attribute"] == attribute].set_index("captioner")
+        named = own[(own["metric"] == "ba_directional") & (own["part"] == "mentions:model")][
+            "value"
+        ]
+        groups = 1 - own[(own["metric"] == "lic") & (own["part"] == "score")]["neutral_rate"]
+        for headline, line in lines.items():
+            place = standing(rows, attribute, headline)["unfairness"]
+            for said, values in (("objects", named), ("groups", groups)):
+                line[f"{attribute}: {said} named"] = _tau(place, values)
+    return pd.DataFrame(lines).T.rename_axis("tau-b of the order with")
+
+
+def _tau(order: pd.Series, values: pd.Series) -> str:
+    """Kendall's tau-b, a dash where a captioner has no place in the order."""
+    if len(order) < len(values):
+        return "–"
+    return f"{stats.kendalltau(order, values[order.index]).statistic:.2f}"
 
 
 def readings(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -146,7 +169,10 @@ def reasons(refused: pd.DataFrame) -> pd.DataFrame:
 
 def table_texts(rows: pd.DataFrame, refused: pd.DataFrame) -> dict[str, str]:
     """Title to table, as Markdown."""
-    found = {"Both attributes: where captioners lie, and whether their orders agree": signs(rows)}
+    found = {
+        "Both attributes: where captioners lie, and whether their orders agree": signs(rows),
+        "Both attributes: whether the order follows how much is said": follows(rows),
+    }
     for name in ATTRIBUTES:
         found[f"{name}: every metric"] = board(rows, name)
         found[f"{name}: in order"] = order(rows, name)
