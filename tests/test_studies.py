@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from experiments.study import attempted, beyond_chance, rank_agreement
+from tests.corpora import REPOSITORY
 
+STUDIES = REPOSITORY / "experiments"
 SMALL = ["dataset.n_images=60", "metric=gender_error,cooccurrence", "logger=csv"]
 
 
@@ -31,3 +33,20 @@ def test_rank_agreement_is_corrected_for_the_number_of_pairs() -> None:
     assert found.loc["one and two", "Kendall"] == 1
     assert found.loc["one and two", "p (Holm)"] == pytest.approx(3 * found.loc["one and two", "p"])
     assert list(beyond_chance(found).index) == ["one and two"]
+
+
+def headlines(study: str) -> pd.Series:
+    """Value by metric, part and captioner, for gender and the default settings."""
+    rows = pd.read_csv(STUDIES / study / "rows.csv", keep_default_na=False, na_values=[""])
+    own = rows[(rows["attribute"] == "gender") & rows["part"].isin(["score", "a_to_t", "t_to_a"])]
+    if "study" in own:
+        own = own[own["study"].isin(["gender", "attackers", "dbac", "dpa", "counting"])]
+    return own.set_index(["metric", "part", "captioner"])["value"]
+
+
+@pytest.mark.parametrize("study", ["lic_reproduction", "metric_comparison"])
+def test_studies_of_the_same_cells_have_the_same_numbers(study: str) -> None:
+    """Within what another version of the attackers may round off."""
+    both = pd.concat([headlines("leaderboard"), headlines(study)], axis=1, join="inner")
+    assert len(both) >= 7
+    assert both.iloc[:, 0].tolist() == pytest.approx(both.iloc[:, 1].tolist(), abs=1e-5)
