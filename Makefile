@@ -5,6 +5,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= $(or $(BIAS_PIPELINE_DATA),../shared/data)
+# Tests run side by side, a process a core: threads of NumPy would only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
 # Without a GPU, pin a torch that brings no CUDA packages.
 CONSTRAINTS := $(if $(shell command -v nvidia-smi),,-c constraints-cpu.txt)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -16,9 +17,7 @@ Command = Callable[[list[str]], int]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake never shows a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    # Composing a sweep makes nodes by the hundred thousand that stay until their job ran; looking
-    # for garbage among them every 700 took a sixth of a sweep of cached cells.
-    gc.set_threshold(10_000, 10, 10)
+    _settle()
     _print_whatever_the_locale()
     stopping.listen()
     try:
@@ -32,6 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     print("stopped; what was finished is kept", file=sys.stderr)
     return stopping.exit_code()
+
+
+def _settle() -> None:
+    """Set what suits this program better than what Python and NumPy start with."""
+    # Composing a sweep makes nodes by the hundred thousand that stay until their job ran; looking
+    # for garbage among them every 700 took a sixth of a sweep of cached cells.
+    gc.set_threshold(10_000, 10, 10)
+    # Read when NumPy is imported, which nothing here has done yet. Its products are small, and
+    # cells run side by side: threads that share one wait for each other on busy cores.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _obey(words: list[str]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.door import main
 from tests.cli.commands import SMALL, SWEEP, Run, results, start, wait_for
 from tests.corpora import REPOSITORY
 from tests.lic_folder import SAT, entries, write_folder
@@ -251,3 +253,14 @@ def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path: Path) -> None:
 def test_e18_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
     both = [start(tmp_path, *SWEEP) for _ in range(2)]
     assert ([process.wait(120) for process in both], len(results(tmp_path))) == ([0, 0], 14)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, "1"), ("3", "3")])
+def test_numpy_has_one_thread_unless_told_otherwise(
+    given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    main(["--help"])
+    assert os.environ["OPENBLAS_NUM_THREADS"] == kept
