@@ -180,6 +180,8 @@ class Findings:
         """
         for g, o, estimate in self._amplified(estimates):
             holders = self._holders(g, o)
+            if not len(holders):
+                continue  # amplified in captions whose images do not hold it: none to draw
             group, task = (g, o) if self.to_task else (o, g)
             of_group = (self.counts.group[self.images] == group).mean()
             source = self.counts.tasks["model"] if self.to_task else self.counts.objects
