@@ -17,7 +17,7 @@ from experiments.study import markdown, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 SCORINGS = ("inverse_ce", "accuracy")
-ATTRIBUTES = ("gender", "race")
+ATTRIBUTES = ("gender", "race", "race_unsure")
 DIRECTIONS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 # Two human caption positions and 100 resamples keep the study under half an hour on two cores.
 CHEAPER = ("seeds=3", "metric.positions=2", "stats.resamples=100")
@@ -35,7 +35,7 @@ def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
     for masking in ("tasks_only", "rest_only"):
         seen = sweep(masking, outputs, "captioner=all", f"masking={masking}", *common)
         yield seen.assign(aggregate="per_pair")
-    attribute = "attribute=" + ",".join(ATTRIBUTES)
+    attribute = "attribute=" + ",".join(ATTRIBUTES[:2])
     for captioner in NEURAL:
         words = ["encoder=lstm", f"captioner={captioner}", attribute]
         yield sweep(f"lstm {captioner}", outputs, *words, *common).assign(aggregate="per_pair")
