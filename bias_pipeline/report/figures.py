@@ -43,6 +43,21 @@ PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
 
 
 @dataclass(frozen=True)
+class Points:
+    """The numbers of a figure, for those who draw it by other means.
+
+    Attributes:
+        rows: of each captioner the row across, and the row up if there is one.
+        names: of the axes, with their units; as many as rows a captioner.
+        neutral: where each axis has a line, in the axis' unit.
+    """
+
+    rows: Sequence[tuple[Row, ...]]
+    names: tuple[str, ...]
+    neutral: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Plot:
     """A figure that has not been drawn yet.
 
@@ -50,11 +65,13 @@ class Plot:
         title: read aloud for those who cannot see it.
         size: width and height in inches.
         draw: draws it on axes in given colours.
+        points: what it draws.
     """
 
     title: str
     size: tuple[float, float]
     draw: Callable[[Axes, Colours], None]
+    points: Points
 
     def inline(self) -> str:
         """An SVG element that takes its colours from the page it stands in."""
@@ -131,16 +148,17 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
     """
 
     def draw(axes: Axes, colours: Colours) -> None:
-        axes.axvline(_scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
+        axes.axvline(scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
         for place, row in enumerate(rows):
             if not math.isnan(row.ci_low):
-                axes.plot(_ends(row), (place, place), color=colours.mark, linewidth=2)
-            axes.plot(_scale(row) * row.value, place, "o", color=colours.mark, markersize=5)
+                axes.plot(ends(row), (place, place), color=colours.mark, linewidth=2)
+            axes.plot(scale(row) * row.value, place, "o", color=colours.mark, markersize=5)
         axes.set_yticks(range(len(rows)), [printable(row.captioner) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(_unit(rows[0]))
 
-    return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw)
+    points = Points([(row,) for row in rows], (_unit(rows[0]),), (scale(rows[0]) * neutral,))
+    return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw, points)
 
 
 def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
@@ -161,30 +179,32 @@ def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]
         title: read aloud for those who cannot see it.
         names: of the axes.
     """
+    labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(0, color=colours.faint, linewidth=1)
         axes.axhline(0, color=colours.faint, linewidth=1)
         for across, up in pairs:
-            x, y = _scale(across) * across.value, _scale(up) * up.value
+            x, y = scale(across) * across.value, scale(up) * up.value
             axes.plot(x, y, "o", color=colours.mark, markersize=5)
-            axes.plot(_ends(across), (y, y), color=colours.mark, linewidth=1)
-            axes.plot((x, x), _ends(up), color=colours.mark, linewidth=1)
-        axes.set_xlabel(printable(f"{names[0]}, {_unit(pairs[0][0])}"))
-        axes.set_ylabel(printable(f"{names[1]}, {_unit(pairs[0][1])}"))
-        points = [(_scale(a) * a.value, _scale(b) * b.value) for a, b in pairs]
+            axes.plot(ends(across), (y, y), color=colours.mark, linewidth=1)
+            axes.plot((x, x), ends(up), color=colours.mark, linewidth=1)
+        axes.set_xlabel(printable(labels[0]))
+        axes.set_ylabel(printable(labels[1]))
+        points = [(scale(a) * a.value, scale(b) * b.value) for a, b in pairs]
         crosses = [
             line
             for (x, y), (a, b) in zip(points, pairs, strict=True)
-            for line in (((_ends(a)[0], y), (_ends(a)[1], y)), ((x, _ends(b)[0]), (x, _ends(b)[1])))
+            for line in (((ends(a)[0], y), (ends(a)[1], y)), ((x, ends(b)[0]), (x, ends(b)[1])))
         ]
         captioners = [printable(across.captioner) for across, _ in pairs]
         name_points(axes, points, captioners, crosses, colours.faint)
 
-    return Plot(title, (6.4, 4.4), draw)
+    return Plot(title, (6.4, 4.4), draw, Points(pairs, labels, (0.0, 0.0)))
 
 
-def _scale(row: Row) -> float:
+def scale(row: Row) -> float:
+    """What a row's numbers are drawn times: fractions are drawn in per cent."""
     return 100.0 if row.unit == "fraction" else 1.0
 
 
@@ -192,5 +212,6 @@ def _unit(row: Row) -> str:
     return "per cent" if row.unit == "fraction" else row.unit
 
 
-def _ends(row: Row) -> tuple[float, float]:
-    return _scale(row) * row.ci_low, _scale(row) * row.ci_high
+def ends(row: Row) -> tuple[float, float]:
+    """The interval of a row as it is drawn."""
+    return scale(row) * row.ci_low, scale(row) * row.ci_high

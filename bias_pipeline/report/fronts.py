@@ -26,6 +26,7 @@ def front_sections(
             texts=[f"{front.verdict()}."],
             figures=[scatter(pairs, title, names)],
             sheets=[_places(front, names)],
+            metrics=[first.quality.metric, first.bias.metric],
         )
 
 

@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: loads nothing, runs nothing."""
+"""A report as one HTML file that needs nothing else: loads nothing, runs its own scripts alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.report import interaction
 from bias_pipeline.report.content import report_of, report_of_folder
 from bias_pipeline.report.sheets import Report, cell_text
 from bias_pipeline.report.tables import printable
@@ -59,9 +60,18 @@ def html(report: Report) -> str:
         trim_blocks=True,
     )
     environment.filters["text"] = lambda cell: printable(cell_text(cell))
-    runs = [{"name": name, "manifest": _json(own)} for name, own in report.runs.items()]
-    text = environment.get_template("page.html.j2").render(report=report, runs=runs)
-    return _inert(text)
+    plots = [plot for section in report.sections for plot in section.figures]
+    own = interaction.scripts(plots)
+    text = environment.get_template("page.html.j2").render(
+        report=report,
+        runs=[{"name": name, "manifest": _json(told)} for name, told in report.runs.items()],
+        metrics=sorted({row.metric for row in report.rows}),
+        charts=interaction.data(plots) if own and plots else "",
+        sources=[script.source for script in own],
+    )
+    # Scripts are put in last, for their hash is that of every sign of theirs.
+    before, _, after = _inert(text).rpartition("<!-- scripts -->")
+    return "".join([before, *(f"<script>{script.text}</script>\n" for script in own), after])
 
 
 def _inert(text: str) -> str:

@@ -49,19 +49,21 @@ class _Matrix:
     def __init__(self, results: Sequence[Result], best: Iterable[tuple[str, str]]) -> None:
         self.best = frozenset(best)
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
-        self.columns: dict[str, None] = {}
+        self.columns: dict[str, str] = {}  # its name to its metric
         several = _several(results)
         for result in results:
             for row in result.rows:
                 if row.part in HEADLINES:
                     name = " ".join([headline_name(row), *(getattr(row, key) for key in several)])
-                    self.columns.setdefault(name.strip())
+                    self.columns.setdefault(name.strip(), row.metric)
                     self.cells.setdefault(row.captioner, {})[name.strip()] = (row, result)
 
     def sheet(self) -> Sheet:
         """As a table, with what each captioner's captions cover."""
         head = ["captioner", *self.columns, "images", "coverage", "neutral"]
-        return Sheet("Headlines", head, [self._line(name) for name in self.cells])
+        metrics = ["", *self.columns.values(), "", "", ""]
+        lines = [self._line(name) for name in self.cells]
+        return Sheet("Headlines", head, lines, metrics=metrics)
 
     def _line(self, captioner: str) -> list[Cell]:
         own = self.cells[captioner]
@@ -142,6 +144,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
                     folded=True,
                 )
             ],
+            metrics=[metric],
         )
 
 
@@ -158,6 +161,7 @@ def contested(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
             texts=[f"{told.get('title', contest.metric)}: {told.get('direction', '')}."],
             figures=[forest(rows, neutral, title)],
             sheets=[_standings(contest), *_parts(contest, by_id)],
+            metrics=[contest.metric],
         )
 
 
@@ -197,7 +201,8 @@ def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:
         for name in chosen
     ]
     left = f"; {len(names) - MOST_PARTS} more in rows.csv" if len(names) > MOST_PARTS else ""
-    yield Sheet(f"Parts beside the headline{left}", ["part", *own], lines, folded=True)
+    head = ["part", *own]
+    yield Sheet(f"Parts beside the headline{left}", head, lines, True, captioners=["", *own])
 
 
 def _belongs(part: str, headline: str) -> bool:

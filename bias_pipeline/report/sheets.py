@@ -118,23 +118,39 @@ class Sheet:
         head: names of its columns.
         rows: its cells; the first column names the row.
         folded: whether it is shown only on demand.
+        metrics: of each column the metric it tells of, empty where it tells of none in particular.
+        captioners: of each column the captioner it tells of, likewise.
     """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     folded: bool = False
+    metrics: Sequence[str] = ()
+    captioners: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report: texts, figures, tables and notes, in this order."""
+    """A part of a report: texts, figures, tables and notes, in this order.
+
+    Attributes:
+        title: its heading.
+        texts: paragraphs above the figures.
+        figures: not drawn yet.
+        sheets: tables.
+        notes: paragraphs below the tables.
+        metrics: those it tells of; empty if it tells of all.
+        captioner: the only one it tells of; empty if there are more.
+    """
 
     title: str
     texts: Sequence[str] = ()
     figures: Sequence[Plot] = ()
     sheets: Sequence[Sheet] = ()
     notes: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    captioner: str = ""
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,7 @@ def section(found: Words) -> Section:
         + ("" if exact else " (network)"),
         texts=texts,
         sheets=[*tables[:2], *_examples(found), *tables[2:]],
+        captioner=found.captioner,
     )
 
 

@@ -1,0 +1,301 @@
+"""The page answers, to its own scripts alone: in a real Chromium, with hostile names in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.report.figures import forest, quadrants
+from bias_pipeline.report.interaction import Script, data, inert, scripts, spec
+from bias_pipeline.report.page import page
+from bias_pipeline.results import Result
+from experiments.browser import PROGRAM, Browser, browser
+from tests.report.test_page import directional, draw, result
+from tests.report.test_tables import row
+
+pytest.importorskip("altair", reason="pip install 'bias_pipeline[report]'")
+pytest.importorskip("vl_convert", reason="pip install 'bias_pipeline[report]'")
+
+HOSTILE = "</script><script>window.harmed = 1</script><img src=x onerror='harmed = 1'>"
+TURNED = "a\u202eb"
+WAYS = "a[href], button, input, select, summary, [tabindex='0']"
+
+
+# --- what is written
+
+
+def test_the_policy_permits_the_scripts_of_the_page_and_no_other() -> None:
+    text = page([result(), directional("sat")], {})
+    permitted = re.search(r"script-src ([^\"]*)\"", text)
+    assert permitted
+    bodies = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    assert permitted[1].split(" ") == [Script(body).source for body in bodies]
+
+
+def test_no_script_is_taken_from_text() -> None:
+    assert "unsafe-eval" not in page([result()], {})
+
+
+def test_a_page_without_figures_needs_no_library() -> None:
+    assert len(scripts([])) == 1
+
+
+def test_a_name_cannot_end_the_data_of_the_figures() -> None:
+    assert "<" not in data([quadrants([(row(captioner=HOSTILE), row())], HOSTILE)])
+
+
+def test_the_data_of_the_figures_are_the_same_after_escaping() -> None:
+    assert json.loads(inert({"name": HOSTILE})) == {"name": HOSTILE}
+
+
+@pytest.mark.parametrize("plot", [forest([row()], 0.5, "t"), quadrants([(row(), row())], "t")])
+def test_figures_follow_the_schema_of_vega_lite(plot: object) -> None:
+    import altair as alt
+
+    alt.LayerChart.from_dict(spec(plot))  # type: ignore[arg-type]
+
+
+def test_figures_name_no_address() -> None:
+    assert "://" not in json.dumps(spec(forest([row()], 0.0, "t")))
+
+
+def test_an_absent_interval_is_no_number() -> None:
+    value = spec(forest([row(ci_low=float("nan"))], 0.0, "t"))["data"]["values"][0]
+    assert value["x_low"] is None
+
+
+# --- in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if PROGRAM is None:
+        pytest.skip("no Chromium here")
+    with browser(300) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of two metrics and four captioners, two of them hostile."""
+    names = ("sat", "oscar", HOSTILE, TURNED)
+    plain = [result(name, value=0.1 + i / 10) for i, name in enumerate(names)]
+    directed = []
+    for i, name in enumerate(names):
+        rows = [
+            row(captioner=name, metric="dbac", part=part, value=sign * (0.1 + i / 10))
+            for part, sign in (("a_to_t", 1), ("t_to_a", -1))
+        ]
+        directed.append(Result(f"dbac-{i}", rows, directional(name).manifest))
+    draws = {own.run_id: {"score": draw(own.rows[0].value)} for own in plain}
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page([*plain, *directed], draws), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def shown(chromium: Browser, written: Path) -> Browser:
+    """The page, its figures drawn."""
+    chromium.show(written)
+    _draw(chromium)
+    return chromium
+
+
+def _draw(chromium: Browser) -> None:
+    count = chromium.run("document.querySelectorAll('figure').length")
+    for i in range(count):
+        chromium.run(f"document.querySelectorAll('figure')[{i}].scrollIntoView()")
+        chromium.wait_for(f"document.querySelectorAll('figure')[{i}].querySelector('svg.marks')")
+    chromium.run("scrollTo(0, 0)")
+
+
+def _visible(chromium: Browser, selector: str) -> list[str]:
+    """Texts of the elements that are shown."""
+    found = chromium.run(
+        f"[...document.querySelectorAll({json.dumps(selector)})]"
+        ".filter(own => own.checkVisibility()).map(own => own.textContent)"
+    )
+    return list(found)
+
+
+def _names(chromium: Browser) -> list[str]:
+    """Captioners of the overview."""
+    return _visible(chromium, "section:first-of-type > .scroll tbody th")
+
+
+def _find(chromium: Browser, text: str) -> None:
+    chromium.run("document.getElementById('find').focus()")
+    chromium.write(text)
+
+
+def _choose(chromium: Browser, metric: str) -> None:
+    chromium.run(f"metric.value = {json.dumps(metric)}; metric.dispatchEvent(new Event('change'))")
+
+
+def test_figures_answer_without_complaint_or_request(shown: Browser, written: Path) -> None:
+    _find(shown, "sat")
+    _choose(shown, "dbac")
+    assert (shown.complaints, shown.requests) == ([], [written.as_uri()])
+
+
+def test_every_figure_is_drawn(shown: Browser) -> None:
+    assert shown.run("document.querySelectorAll('figure:not(.live)').length") == 0
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_the_keyboard_reaches_every_control(shown: Browser, opened: bool) -> None:
+    shown.run(
+        f"document.querySelectorAll('details').forEach(own => own.open = {json.dumps(opened)})"
+    )
+    shown.run(
+        f"window.ways = [...document.querySelectorAll({json.dumps(WAYS)})]"
+        ".filter(own => own.checkVisibility())"
+    )
+    shown.run("ways[0].focus()")
+    reached = [0]
+    for _ in range(shown.run("ways.length - 1")):
+        shown.press("Tab", 9)
+        reached.append(shown.run("ways.indexOf(document.activeElement)"))
+    assert reached == list(range(len(reached)))
+
+
+def test_focus_is_seen(shown: Browser) -> None:
+    shown.press("Tab", 9)
+    assert shown.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_controls_have_names(shown: Browser) -> None:
+    unnamed = "[...document.querySelectorAll('input, select')].filter(own => !own.labels.length)"
+    assert shown.run(f"{unnamed}.length") == 0
+
+
+def test_a_hostile_name_is_text(shown: Browser) -> None:
+    assert (shown.run("window.harmed"), _names(shown)[2]) == (None, HOSTILE + " †")
+
+
+def test_a_hostile_name_is_text_in_a_figure(shown: Browser) -> None:
+    texts = shown.run(
+        "[...document.querySelectorAll('.chart svg text')].map(own => own.textContent)"
+    )
+    assert any(text.startswith("</script>") for text in texts)
+
+
+def test_nothing_turns_text_around(shown: Browser) -> None:
+    assert shown.run("document.documentElement.outerHTML.includes('\\u202e')") is False
+
+
+def test_captioners_are_found_by_parts_of_their_names(shown: Browser) -> None:
+    _find(shown, "SA, osc")
+    assert _names(shown) == ["sat †", "oscar †"]
+
+
+def test_it_is_told_how_many_are_left(shown: Browser) -> None:
+    _find(shown, "sat")
+    assert _visible(shown, "#told") == ["1 of 4 captioners"]
+
+
+def test_captioners_that_are_left_out_come_back(shown: Browser) -> None:
+    _find(shown, "s")
+    shown.press("Backspace", 8)
+    assert len(_names(shown)) == 4
+
+
+@pytest.mark.parametrize("figure", [0, 1])
+def test_figures_show_the_captioners_that_are_left(shown: Browser, figure: int) -> None:
+    _find(shown, "oscar")
+    dots = f"document.querySelectorAll('.chart')[{figure}].querySelectorAll('.mark-symbol path')"
+    shown.wait_for(f"{dots}.length == 1")
+
+
+def test_a_figure_that_comes_late_shows_the_captioners_that_are_left(
+    chromium: Browser, written: Path
+) -> None:
+    chromium.show(written, height=200)
+    _find(chromium, "oscar")
+    _draw(chromium)
+    assert chromium.run("document.querySelectorAll('.mark-symbol path').length") == chromium.run(
+        "document.querySelectorAll('figure').length"
+    )
+
+
+def test_a_metric_leaves_its_own_sections(shown: Browser) -> None:
+    _choose(shown, "dbac")
+    assert [text for text in _visible(shown, "section h2") if text.startswith("lic")] == []
+
+
+def test_a_metric_leaves_its_own_columns(shown: Browser) -> None:
+    _choose(shown, "lic")
+    head = _visible(shown, "section:first-of-type > .scroll thead th")
+    assert head == ["captioner", "lic", "images", "coverage", "neutral"]
+
+
+def test_sections_that_are_left_out_are_not_linked(shown: Browser) -> None:
+    _choose(shown, "lic")
+    assert [text for text in _visible(shown, "nav a") if text.startswith("dbac")] == []
+
+
+def test_pointing_tells_the_numbers(shown: Browser) -> None:
+    dot = "document.querySelector('.chart .mark-symbol path')"
+    shown.run(f"{dot}.scrollIntoView({{block: 'center'}})")
+    box = shown.run(f"{dot}.getBoundingClientRect().toJSON()")
+    shown.point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    shown.wait_for("document.querySelector('#vg-tooltip-element.visible')")
+    assert "10.0 [50.0, 50.0]" in _visible(shown, "#vg-tooltip-element")[0]
+
+
+def test_a_figure_is_magnified_by_keyboard(shown: Browser) -> None:
+    ticks = (
+        "[...document.querySelectorAll('.chart .role-axis-label')[0].children]"
+        ".map(own => own.textContent).sort().join()"
+    )
+    before = shown.run(ticks)
+    shown.run("document.querySelector('.zoom button').focus()")
+    shown.press("Enter", 13, "\r")
+    shown.wait_for(f"{ticks} != {json.dumps(before)}")
+    shown.press("Tab", 9)
+    shown.press("Tab", 9)
+    shown.press("Enter", 13, "\r")
+    shown.wait_for(f"{ticks} == {json.dumps(before)}")
+
+
+@pytest.mark.parametrize(
+    ("dark", "colour"), [(False, "rgb(11, 87, 164)"), (True, "rgb(125, 184, 245)")]
+)
+def test_figures_are_light_or_dark_with_the_page(
+    chromium: Browser, written: Path, dark: bool, colour: str
+) -> None:
+    chromium.show(written, dark=dark)
+    _draw(chromium)
+    dot = "document.querySelector('.chart .mark-symbol path')"
+    assert chromium.run(f"getComputedStyle({dot}).fill") == colour
+
+
+def test_a_phone_shows_the_page_without_scrolling_sideways(
+    chromium: Browser, written: Path
+) -> None:
+    chromium.show(written, width=390, height=844)
+    _draw(chromium)
+    assert chromium.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_print_has_everything_and_no_controls(shown: Browser) -> None:
+    _find(shown, "sat")
+    shown.ask("Emulation.setEmulatedMedia", media="print")
+    assert len(_names(shown)) == 4
+    assert _visible(shown, "#filter, .chart, .zoom") == []
+    assert len(_visible(shown, ".still")) == shown.run("document.querySelectorAll('figure').length")
+    shown.ask("Emulation.setEmulatedMedia", media="")
+
+
+def test_without_scripts_the_figures_stand_still(chromium: Browser, written: Path) -> None:
+    chromium.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        chromium.show(written)
+        assert _visible(chromium, "#filter, .chart, .zoom") == []
+        assert len(_visible(chromium, ".still")) > 0
+    finally:
+        chromium.ask("Emulation.setScriptExecutionDisabled", value=False)
