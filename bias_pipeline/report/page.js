@@ -75,7 +75,7 @@
     for (const mark of spec.marks.filter((own) => own.type === "text")) {
       const avoidMarks = ["dots_marks", "interval_x_marks", "interval_y_marks"];
       const anchor = ["top-right", "bottom-right", "top-left", "bottom-left", "right", "left", "top", "bottom"];
-      mark.transform = [{ type: "label", size: { signal }, avoidMarks, anchor, offset: [6, 12] }];
+      mark.transform = [{ type: "label", size: { signal }, avoidMarks, anchor, offset: [6, 12, 24, 40] }];
     }
     return spec;
   }

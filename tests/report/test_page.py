@@ -108,6 +108,17 @@ def test_metrics_are_correlated_over_enough_captioners() -> None:
     assert "Rank correlation (Spearman) of headlines over 4 captioners" in page(results + more, {})
 
 
+@pytest.mark.parametrize(("metrics", "folded"), [(6, False), (7, True)])
+def test_many_links_are_folded(metrics: int, folded: bool) -> None:
+    results = [replace(directional("sat"), run_id=str(i)) for i in range(metrics)]
+    for i, own in enumerate(results):
+        results[i] = replace(
+            own, rows=[replace(r, metric=f"m{i}", dataset=f"d{i}") for r in own.rows]
+        )
+    nav = page(results, {}).partition("<nav")[2].partition("</nav>")[0]
+    assert ("<summary>14 sections" in nav) is folded
+
+
 def test_notes_of_runs_are_told() -> None:
     assert "cap: read this" in page([result(note="read this")], {})
 

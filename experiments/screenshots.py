@@ -1,0 +1,95 @@
+"""Pictures of a report for the documentation: light, dark and on a phone.
+
+``python -m experiments.screenshots REPORT.html [FOLDER]`` writes ``report-*.webp`` to a folder
+(``docs/images``). It needs Chromium, and Pillow, which matplotlib brings.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.browser import Browser, browser
+
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
+MOST_BYTES = 300_000
+
+
+@dataclass(frozen=True)
+class View:
+    """What a picture shows.
+
+    Attributes:
+        width: of the window in CSS pixels.
+        height: likewise.
+        dark: which theme.
+        heading: of the section on top; empty: the head of the page.
+        pointed: whether the pointer is on the first point of that section's figure.
+    """
+
+    width: int
+    height: int
+    dark: bool = False
+    heading: str = ""
+    pointed: bool = False
+
+
+VIEWS = {
+    "light": View(1200, 900),
+    "dark": View(1200, 900, dark=True, heading="directions", pointed=True),
+    "phone": View(390, 844),
+    "phone-figure": View(390, 844, heading="directions"),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write all pictures of a report."""
+    page = Path(arguments[0])
+    folder = Path(arguments[1]) if len(arguments) > 1 else IMAGES
+    folder.mkdir(parents=True, exist_ok=True)
+    with browser() as opened:
+        for name, view in VIEWS.items():
+            path = folder / f"report-{name}.webp"
+            path.write_bytes(compressed(picture(opened, page, view)))
+            print(path, path.stat().st_size)
+    return 0
+
+
+def picture(opened: Browser, page: Path, view: View) -> bytes:
+    """A view of a page as PNG."""
+    opened.show(page, view.width, view.height, view.dark)
+    if view.heading:
+        section = (
+            "[...document.querySelectorAll('section')]"
+            f".find(own => own.querySelector('h2').textContent.includes('{view.heading}'))"
+        )
+        # Figures above it change their height when they are drawn.
+        for _ in range(2):
+            opened.run(f"{section}.querySelector('h2').scrollIntoView()")
+            opened.wait_for(f"{section}.querySelector('.chart svg')")
+    if view.pointed:
+        dot = f"{section}.querySelector('.chart .mark-symbol path')"
+        box = opened.run(f"{dot}.getBoundingClientRect().toJSON()")
+        opened.point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        opened.wait_for("document.querySelector('#vg-tooltip-element.visible')")
+    return opened.picture()
+
+
+def compressed(png: bytes) -> bytes:
+    """A picture as WebP: without loss if that is small enough."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    found = io.BytesIO()
+    image.save(found, "webp", lossless=True, method=6)
+    if found.tell() > MOST_BYTES:
+        found = io.BytesIO()
+        image.save(found, "webp", quality=85, method=6)
+    return found.getvalue()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
