@@ -128,6 +128,8 @@ def _push(words: list[str]) -> int:
     from pathlib import Path
 
     from bias_pipeline.arguments import Parser
+    from bias_pipeline.report import workspace
+    from bias_pipeline.report.content import finished_results
     from bias_pipeline.report.push import RUN_S, push
 
     parser = Parser("python -m bias_pipeline report wandb", description="Finished runs as W&B runs")
@@ -140,15 +142,30 @@ def _push(words: list[str]) -> int:
         help="offline or online (WANDB_MODE; else online where a key is set)",
     )
     parser.add_argument("--timeout", type=float, default=RUN_S, help=f"seconds a run ({RUN_S:g})")
+    parser.add_argument(
+        "--workspace",
+        action="store_true",
+        help="also make, or renew, a workspace on the server that compares the project's runs",
+    )
     arguments = parser.parse_args(words)
+    if arguments.workspace:
+        workspace.require_server(arguments.mode)
     pushed = push(
         arguments.folder,
         project=arguments.project,
         entity=arguments.entity,
-        mode=arguments.mode,
+        mode="online" if arguments.workspace else arguments.mode,
         timeout_s=arguments.timeout,
     )
     print(pushed.sentence())
+    if arguments.workspace:
+        print(
+            workspace.save_workspace(
+                finished_results(arguments.folder),
+                project=arguments.project,
+                entity=arguments.entity,
+            )
+        )
     return 0
 
 
@@ -164,7 +181,8 @@ def _report(words: list[str]) -> int:
     parser = Parser(
         "python -m bias_pipeline report",
         description="Finished runs as one page",
-        epilog="report wandb [FOLDER] [--mode offline|online]: finished runs as W&B runs",
+        epilog="report wandb [FOLDER] [--mode offline|online] [--workspace]: finished runs as W&B "
+        "runs, and a workspace that compares them",
     )
     parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
     parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")

@@ -20,7 +20,9 @@ Usage:
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
   python -m bias_pipeline report [FOLDER] [--export DIR]  finished runs as one HTML page; as
                                                     LaTeX, CSV, Parquet, SVG, BibTeX, ...
-  python -m bias_pipeline report wandb [FOLDER]     finished runs as Weights & Biases runs
+  python -m bias_pipeline report wandb [FOLDER] [--workspace]
+                                                    finished runs as Weights & Biases runs, and
+                                                    a workspace there that compares them
   python -m bias_pipeline metrics [--cards]         what each metric can tell
   python -m bias_pipeline analysis claims           do the papers' conclusions hold?
   python -m bias_pipeline analysis words [...]      words that give the attribute away

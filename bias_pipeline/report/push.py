@@ -83,7 +83,7 @@ def push(
     results = finished_results(folder)
     if logger.mode == "disabled":
         return Pushed("disabled", "", [], 0)
-    server = _server() if logger.mode == "online" else ""
+    server = reachable_server() if logger.mode == "online" else ""
     ledger = _Ledger(folder, server, project, entity)
     store = ResultStore(folder)
     new: list[str] = []
@@ -135,7 +135,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
         )
 
 
-def _server() -> str:
+def reachable_server() -> str:
     """The address of a server that answers.
 
     Raises:

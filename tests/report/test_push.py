@@ -44,7 +44,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(loggers, "record_online", record_online)
     monkeypatch.setattr(loggers, "has_key", lambda: True)
-    monkeypatch.setattr("bias_pipeline.report.push._server", lambda: "http://x")
+    monkeypatch.setattr("bias_pipeline.report.push.reachable_server", lambda: "http://x")
     return ids
 
 
