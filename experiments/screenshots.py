@@ -26,22 +26,23 @@ class View:
         width: of the window in CSS pixels.
         height: likewise.
         dark: which theme.
-        heading: of the section on top; empty: the head of the page.
-        pointed: whether the pointer is on the first point of that section's figure.
+        top: CSS selector of what stands on top; empty: the head of the page.
+        pointed: whether the pointer is on the lowest point of the first plane.
     """
 
     width: int
     height: int
     dark: bool = False
-    heading: str = ""
+    top: str = ""
     pointed: bool = False
 
 
+PLANE = "section:has(.zoom)"
 VIEWS = {
     "light": View(1200, 900),
-    "dark": View(1200, 900, dark=True, heading="directions", pointed=True),
-    "phone": View(390, 844),
-    "phone-figure": View(390, 844, heading="directions"),
+    "dark": View(1200, 900, dark=True, top=f"{PLANE} h2", pointed=True),
+    "phone": View(390, 844, top="section h2"),
+    "phone-figure": View(390, 844, top=f"{PLANE} h2"),
 }
 
 
@@ -61,18 +62,15 @@ def main(arguments: Sequence[str]) -> int:
 def picture(opened: Browser, page: Path, view: View) -> bytes:
     """A view of a page as PNG."""
     opened.show(page, view.width, view.height, view.dark)
-    if view.heading:
-        section = (
-            "[...document.querySelectorAll('section')]"
-            f".find(own => own.querySelector('h2').textContent.includes('{view.heading}'))"
-        )
-        # Figures above it change their height when they are drawn.
-        for _ in range(2):
-            opened.run(f"{section}.querySelector('h2').scrollIntoView()")
-            opened.wait_for(f"{section}.querySelector('.chart svg')")
+    if view.top:
+        opened.run(f"document.querySelector('{view.top}').scrollIntoView()")
+    if view.top.startswith(PLANE):
+        opened.wait_for(f"document.querySelector('{PLANE} .chart svg')")
+        opened.run(f"document.querySelector('{view.top}').scrollIntoView()")
     if view.pointed:
-        dot = f"{section}.querySelector('.chart .mark-symbol path')"
-        box = opened.run(f"{dot}.getBoundingClientRect().toJSON()")
+        dots = f"[...document.querySelectorAll('{PLANE}')[0].querySelectorAll('.mark-symbol path')]"
+        boxes = opened.run(f"{dots}.map(own => own.getBoundingClientRect().toJSON())")
+        box = max(boxes, key=lambda own: own["y"])  # what is told hides no other point
         opened.point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         opened.wait_for("document.querySelector('#vg-tooltip-element.visible')")
     return opened.picture()

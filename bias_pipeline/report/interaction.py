@@ -121,6 +121,8 @@ def spec(plot: Plot) -> dict[str, Any]:
             titleFontSize=12,
             titleFontWeight="normal",
             labelLimit=140,
+            labelFlush=False,
+            tickCount=8,
         ),
     )
     found: dict[str, Any] = chart.to_dict(validate=False)

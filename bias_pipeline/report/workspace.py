@@ -112,7 +112,7 @@ def save_from_stdin() -> None:
     import wandb
 
     order = json.load(sys.stdin)
-    entity = order["entity"] or wandb.Api().default_entity
+    entity = str(order["entity"] or wandb.Api().default_entity)
     print(save(build(entity, order["project"], order["headlines"])))
 
 

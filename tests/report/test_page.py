@@ -258,6 +258,14 @@ def test_text_is_legible(theme: str, text: str, ground: str) -> None:
     assert contrast(colours[text], colours[ground]) >= 4.5
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["paper", "shade"])
+def test_controls_have_a_border_that_is_seen(theme: str, ground: str) -> None:
+    """WCAG AA: 3 to 1 for what tells a control."""
+    colours = themes()[theme]
+    assert contrast(colours["faint"], colours[ground]) >= 3
+
+
 def test_a_theme_lacks_no_colour() -> None:
     light, dark = themes().values()
     assert light.keys() == dark.keys()
