@@ -19,6 +19,7 @@ from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.page import page, write_page
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
+from experiments.browser import PROGRAM, browser
 from tests.report.test_tables import HOSTILE, row
 
 LOWER = {"title": "Leakage", "direction": "lower is fairer", "neutral": {"score": 0.0}}
@@ -320,3 +321,19 @@ def test_a_thousand_rows_stay_small_and_quick() -> None:
     started = time.process_time()
     found = page(results, draws)
     assert (len(found) < 5_000_000, time.process_time() - started < 10) == (True, True)
+
+
+# --- in a real browser; pages that answer are in test_interaction.py
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")
+def test_a_browser_shows_a_page_without_altair_without_complaint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    path = tmp_path / "page.html"
+    path.write_text(page([result(), directional("sat")], {}), encoding="utf-8")
+    with browser() as opened:
+        opened.show(path)
+        assert opened.run("document.querySelector('.still svg').checkVisibility()")
+        assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
