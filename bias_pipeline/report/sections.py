@@ -26,7 +26,7 @@ def overviews(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
     for (dataset, attribute), own in groups.items():
         table = _Matrix(own, best)
         yield Section(
-            title=f"{attribute}, {dataset}",
+            title=f"{attribute}, data set {dataset}",
             texts=[
                 "Headlines with their intervals, in per cent where they are fractions. "
                 f"↑ above the value that means no bias, ↓ below, ≈ the interval holds it. {BOLD}"
