@@ -129,6 +129,7 @@ class BlockStore:
             content,
             compression="none",
             use_dictionary=False,
+            write_statistics=False,
             write_page_checksum=True,
         )
         self._write(self._path(block.ids), content.getvalue())

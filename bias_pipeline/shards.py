@@ -38,7 +38,7 @@ class Shard:
             >>> Shard.parse("3/16")
             Shard(number=3, count=16)
         """
-        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or int(match[1]) >= int(match[2]):
             raise UsageError(f"--shard {text}: expected K/N with K from 0 to N-1, such as 0/16")
         return cls(int(match[1]), int(match[2]))

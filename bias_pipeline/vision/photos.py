@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 # By content, whatever the ending says; Pillow has formats beyond these that start other programs.
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
+MAX_STRETCH = 100
 
 _COCO = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
 
@@ -92,7 +93,9 @@ def read_photo(path: Path) -> Image:
     try:
         if path.stat().st_size == 0:
             raise UnreadableError("the file is empty")
-        with Image.open(path, formats=FORMATS) as opened:
+        Image.init()  # else it knows but a few of them
+        known = [own for own in FORMATS if own in Image.OPEN]  # a Pillow may be built without some
+        with Image.open(path, formats=known) as opened:
             _check_size(opened)
             return _rgb(ImageOps.exif_transpose(opened))
     except UnreadableError:
@@ -108,6 +111,9 @@ def read_photo(path: Path) -> Image:
 def _check_size(image: Image) -> None:
     if image.width * image.height > MAX_PIXELS:
         raise UnreadableError(f"more than {MAX_PIXELS:,} pixels")
+    short, long = sorted(image.size)
+    if long > MAX_STRETCH * short:  # scaled to a model's height it would be as wide as memory
+        raise UnreadableError(f"more than {MAX_STRETCH} times as long as wide")
 
 
 def _rgb(image: Image) -> Image:
