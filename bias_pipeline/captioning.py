@@ -30,6 +30,21 @@ def command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if something is missing or cannot be read.
     """
+    options = options_of(words)
+    if options.gather:
+        gathered = gather(options, JOB, "captions.json")
+        print(f"{gathered.out}: {write_captions(gathered)} captions")
+    else:
+        _caption(options)
+    return 0
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
     own = parser(JOB, __doc__, "JSON file")
     own.add_argument("--prompt", default="", help="how every caption begins (BLIP)")
     own.add_argument("--max-new-tokens", type=positive, default=30, help="longest caption (30)")
@@ -38,12 +53,7 @@ def command(words: Sequence[str]) -> int:
     )
     options = own.parse_args(list(words))
     check_words(options, "folder")
-    if options.gather:
-        gathered = gather(options, JOB, "captions.json")
-        print(f"{gathered.out}: {write_captions(gathered)} captions")
-    else:
-        _caption(options)
-    return 0
+    return options
 
 
 def _caption(options: Namespace) -> None:

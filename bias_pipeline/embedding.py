@@ -25,13 +25,7 @@ def command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if something is missing or cannot be read.
     """
-    own = parser(JOB, __doc__, "Parquet file")
-    own.add_argument("--texts", type=Path, help="captions (as of audit) in the stead of photos")
-    own.add_argument(
-        "--no-normalize", action="store_true", help="leave vectors as long as they are"
-    )
-    options = own.parse_args(list(words))
-    check_words(options, "folder", "texts")
+    options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "embeddings.parquet")
         n_vectors, size = write_embeddings(gathered)
@@ -41,6 +35,22 @@ def command(words: Sequence[str]) -> int:
     else:
         _embed_photos(options)
     return 0
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
+    own = parser(JOB, __doc__, "Parquet file")
+    own.add_argument("--texts", type=Path, help="captions (as of audit) in the stead of photos")
+    own.add_argument(
+        "--no-normalize", action="store_true", help="leave vectors as long as the model makes them (else 1)"
+    )
+    options = own.parse_args(list(words))
+    check_words(options, "folder", "texts")
+    return options
 
 
 def _embed_photos(options: Namespace) -> None:

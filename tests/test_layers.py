@@ -36,7 +36,8 @@ LAYERS = [
     {"composition"},
     {"job", "loader"},
     {"launch"},
-    {"contest", "data", "audit", "attribution", "detached", "embedding", "captioning"},
+    {"contest", "data", "audit", "attribution", "embedding", "captioning"},
+    {"detached"},
     {"door"},
     {"__main__"},
 ]
