@@ -121,9 +121,10 @@ def describe_share(
     with bar("images"), contextlib.closing(reading):
         described = _described(model, track(reading, len(wanted)), options.batch)
         for ids in left:
-            values, reasons = zip(*islice(described, len(ids)), strict=True)
-            store.put(Block(ids, [stamps[image] for image in ids], values, reasons))
-            tally.unreadable |= {i: r for i, r in zip(ids, reasons, strict=True) if r is not None}
+            block = _block(ids, stamps, islice(described, len(ids)))
+            store.put(block)
+            reasons = zip(ids, block.reasons, strict=True)
+            tally.unreadable |= {image: reason for image, reason in reasons if reason is not None}
             tally.described += len(ids)
             stopping.stop_if_requested()
     tally.seconds = time.monotonic() - started
@@ -156,14 +157,31 @@ def _reader(model: Model) -> Callable[[Any], Any]:
     return read
 
 
-def _described(model: Model, read: Iterator[Any], batch: int) -> Iterator[tuple[Any, str | None]]:
-    """Value and reason, one of them None, of each source; batches reach over blocks."""
+def _described(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
+    """The value of each source, or why there is none; batches reach over blocks."""
     while found := list(islice(read, batch)):
         good = [source for source in found if not isinstance(source, UnreadableError)]
         values = iter(_within_memory(model, good, batch) if good else ())
         for source in found:
-            broken = isinstance(source, UnreadableError)
-            yield (None, str(source)) if broken else (next(values), None)
+            yield source if isinstance(source, UnreadableError) else next(values)
+
+
+def _block(ids: Sequence[str], stamps: Mapping[str, int], found: Iterable[Any]) -> Block:
+    """A block; what may be readable another time gets a stamp that no source has."""
+    values, errors = [], []
+    for outcome in found:
+        broken = isinstance(outcome, UnreadableError)
+        values.append(None if broken else outcome)
+        errors.append(outcome if broken else None)
+    return Block(
+        ids,
+        [
+            stamps[image] if error is None or error.lasting else -1
+            for image, error in zip(ids, errors, strict=True)
+        ],
+        values,
+        [None if error is None else str(error) for error in errors],
+    )
 
 
 def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable[Any]:

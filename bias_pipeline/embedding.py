@@ -46,7 +46,9 @@ def options_of(words: Sequence[str]) -> Namespace:
     own = parser(JOB, __doc__, "Parquet file")
     own.add_argument("--texts", type=Path, help="captions (as of audit) in the stead of photos")
     own.add_argument(
-        "--no-normalize", action="store_true", help="leave vectors as long as the model makes them (else 1)"
+        "--no-normalize",
+        action="store_true",
+        help="leave vectors as long as the model makes them (else 1)",
     )
     options = own.parse_args(list(words))
     check_words(options, "folder", "texts")

@@ -130,8 +130,8 @@ def write_pair(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def write_preprocessing(folder: Path, name: str) -> None:
-    """Pictures of 32 by 32."""
+def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
+    """Square pictures."""
     own: dict[str, Any] = {
         "image_processor_type": name,
         "do_resize": True,
@@ -139,14 +139,14 @@ def write_preprocessing(folder: Path, name: str) -> None:
         "do_rescale": True,
         "image_mean": [0.5, 0.5, 0.5],
         "image_std": [0.25, 0.25, 0.25],
-        "size": {"height": 32, "width": 32},
+        "size": {"height": size, "width": size},
         "resample": 3,
     }
     if name == "CLIPImageProcessor":
         own |= {
-            "size": {"shortest_edge": 32},
+            "size": {"shortest_edge": size},
             "do_center_crop": True,
-            "crop_size": {"height": 32, "width": 32},
+            "crop_size": {"height": size, "width": size},
         }
     (folder / "preprocessor_config.json").write_text(json.dumps(own))
 

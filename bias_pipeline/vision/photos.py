@@ -28,7 +28,16 @@ _COCO = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
 
 
 class UnreadableError(Exception):
-    """Why a photo cannot be read."""
+    """Why a photo cannot be read.
+
+    Args:
+        reason: in words.
+        lasting: whether the file's content is at fault, so that there is no use in trying again.
+    """
+
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
 
 
 def image_id(name: str) -> str:
@@ -105,7 +114,8 @@ def read_photo(path: Path) -> Image:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UnreadableError(f"more than {MAX_PIXELS:,} pixels") from error
     except Exception as error:  # decoders raise whatever they stumble over
-        raise UnreadableError(str(error) or type(error).__name__) from error
+        failed = isinstance(error, MemoryError) or getattr(error, "errno", None) is not None
+        raise UnreadableError(str(error) or type(error).__name__, lasting=not failed) from error
 
 
 def _check_size(image: Image) -> None:

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.encoders.clip import ClipPhotos
 from bias_pipeline.gathering import MISSING, read_embeddings
+from bias_pipeline.vision.photos import UnreadableError, read_photo
 from tests.cli.commands import Run, start, wait_for
 from tests.photo_folder import BROKEN, break_some, write_photos
 from tests.tiny_models import write_clip
@@ -196,6 +197,21 @@ def test_a_photo_that_was_replaced_is_embedded_again(embed: Embed, run: Run) -> 
 
 
 # --- what cannot be read
+
+
+def test_a_photo_that_a_disk_did_not_give_is_tried_again(
+    embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(path: Path) -> Any:
+        if path.stem == "7":
+            raise UnreadableError("stale file handle", lasting=False)
+        return read_photo(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bias_pipeline.encoders.clip.read_photo", failing)
+        assert "7 (stale file handle)" in embed()[1]
+    embed()
+    assert gathered(run)[0] == alone[0]
 
 
 @pytest.fixture

@@ -143,13 +143,15 @@ def jpeg() -> bytes:
 def test_a_broken_file_has_a_reason(content: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "x.jpg"
     path.write_bytes(content)
-    with pytest.raises(UnreadableError, match=reason):
+    with pytest.raises(UnreadableError, match=reason) as refused:
         read_photo(path)
+    assert refused.value.lasting
 
 
-def test_a_file_that_has_gone_has_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="No such file"):
+def test_a_file_that_has_gone_may_come_back(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="No such file") as refused:
         read_photo(tmp_path / "x.jpg")
+    assert not refused.value.lasting
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
