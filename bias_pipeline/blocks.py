@@ -85,7 +85,10 @@ class BlockStore:
         if not path.is_file():
             self._write(path, text.encode())
             self._write(self.folder / "settings.json", told.encode())
-        os.utime(path)
+        try:
+            os.utime(path)
+        except OSError as error:
+            raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
         """Whether a block is finished for these very contents."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from argparse import Namespace
 from collections import deque
@@ -303,4 +304,5 @@ def report(tally: Tally, noun: str, command: str, store: BlockStore) -> None:
     for line in tally.sentences(noun):
         print(line)
     print("when all tasks are done, this puts everything into one file:")
-    print(f"  python -m bias_pipeline {command} --gather {store.root} --run {store.signature}")
+    words = [command, "--gather", str(store.root), "--run", store.signature]
+    print(f"  python -m bias_pipeline {shlex.join(words)}")

@@ -58,7 +58,7 @@ def find_photos(folder: Path) -> dict[str, Path]:
     """The photos of a folder by image id; folders in it, hidden and other files are passed over.
 
     Raises:
-        DataError: if two files are one image.
+        DataError: if two files are one image, or a name is no text.
         ResourceError: if there is no such folder, or no photo in it.
     """
     try:
@@ -80,6 +80,8 @@ def _is_photo(entry: os.DirEntry[str]) -> bool:
 def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for name in names:
+        if not name.isprintable():  # bytes that are no UTF-8, line breaks
+            raise DataError(f"{folder}: the file name {name!r} cannot be an image id; rename it")
         first = found.setdefault(image_id(name), folder / name)
         if first.name != name:
             raise DataError(

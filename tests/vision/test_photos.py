@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ def test_two_files_of_one_image_are_refused_with_both_names(
     for name in names:
         (tmp_path / name).touch()
     with pytest.raises(DataError, match=f"{names[0]} and {names[1]} are both image 7"):
+        find_photos(tmp_path)
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.jpg")).touch()
+    with pytest.raises(DataError, match="cannot be an image id; rename it"):
         find_photos(tmp_path)
 
 
