@@ -7,17 +7,10 @@ from collections.abc import Sequence
 
 from bias_pipeline.blocks import BlockStore
 from bias_pipeline.captioners.generate import KINDS, Captioner, check_prompt
-from bias_pipeline.describing import (
-    Model,
-    check_words,
-    describe_share,
-    parser,
-    positive,
-    report,
-    size_of,
-)
+from bias_pipeline.describing import Model, describe_share, report, size_of
 from bias_pipeline.gathering import gather, write_captions
 from bias_pipeline.pretrained import device_of, find_pretrained
+from bias_pipeline.share_options import check_words, parser, positive
 from bias_pipeline.vision.photos import find_photos
 
 JOB = "caption"

@@ -6,7 +6,6 @@ What both commands that do so (``embed``, ``caption``) have in common.
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import time
 from argparse import Namespace
@@ -19,9 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from bias_pipeline import stopping
-from bias_pipeline.arguments import Parser
 from bias_pipeline.blocks import Block, BlockStore
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.progress import bar, track
 from bias_pipeline.shards import Shard, blocks_of
 from bias_pipeline.vision.photos import UnreadableError
@@ -63,6 +61,12 @@ class Tally:
     described: int = 0
     seconds: float = 0.0
     unreadable: dict[str, str] = field(default_factory=dict)
+
+    def add(self, block: Block) -> None:
+        """Count a block that is finished."""
+        reasons = zip(block.ids, block.reasons, strict=True)
+        self.unreadable |= {image: reason for image, reason in reasons if reason is not None}
+        self.described += len(block.ids)
 
     def sentences(self, noun: str) -> list[str]:
         """What happened, a line each."""
@@ -106,30 +110,39 @@ def describe_share(
     Raises:
         BiasPipelineError: if the model cannot be loaded, or a block cannot be kept.
     """
-    store.plan(list(sources))
     shard = Shard.parse(options.shard) if options.shard else Shard.of_slurm()
+    store.plan(list(sources))
     share = shard.share(blocks_of(sources))
     stamps = {image: stamp(sources[image]) for image in chain.from_iterable(share)}
     left = [ids for ids in share if not store.has(ids, [stamps[image] for image in ids])]
     tally = Tally(len(share), len(share) - len(left))
-    if not left:
-        return tally
-    _use_threads(options.threads)
-    model = load()
-    started = time.monotonic()
+    if left:
+        _use_threads(options.threads)
+        model = load()
+        started = time.monotonic()
+        with contextlib.closing(_blocks(model, left, sources, stamps, options)) as blocks:
+            for block in blocks:
+                store.put(block)
+                tally.add(block)
+                stopping.stop_if_requested()
+        tally.seconds = time.monotonic() - started
+    return tally
+
+
+def _blocks(
+    model: Model,
+    left: Sequence[Sequence[str]],
+    sources: Mapping[str, S],
+    stamps: Mapping[str, int],
+    options: Namespace,
+) -> Generator[Block, None, None]:
+    """What becomes of each block in turn; reading runs ahead of it."""
     wanted = [sources[image] for image in chain.from_iterable(left)]
     reading = ahead(_reader(model), wanted, options.threads, 2 * options.batch)
     with bar("images"), contextlib.closing(reading):
         described = _described(model, track(reading, len(wanted)), options.batch)
         for ids in left:
-            block = _block(ids, stamps, islice(described, len(ids)))
-            store.put(block)
-            reasons = zip(ids, block.reasons, strict=True)
-            tally.unreadable |= {image: reason for image, reason in reasons if reason is not None}
-            tally.described += len(ids)
-            stopping.stop_if_requested()
-    tally.seconds = time.monotonic() - started
-    return tally
+            yield _block(ids, stamps, islice(described, len(ids)))
 
 
 def _use_threads(number: int) -> None:
@@ -223,80 +236,6 @@ def ahead(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-# --- words of both commands
-
-
-def parser(command: str, description: str | None, noun: str) -> Parser:
-    """The options that both commands have."""
-    own = Parser(f"python -m bias_pipeline {command}", description=description)
-    own.add_argument("folder", type=Path, nargs="?", help="of photos; folders in it are left out")
-    own.add_argument("--model", help="a folder, or a name on the hub; safetensors only")
-    own.add_argument("--revision", default="", help="of a name on the hub (its main one)")
-    own.add_argument("--out", type=Path, help="folder of the blocks; may be shared by tasks")
-    own.add_argument("--shard", default="", metavar="K/N", help="(this task of a Slurm array; 0/1)")
-    own.add_argument("--batch", type=positive, default=32, help="images at once (32)")
-    own.add_argument(
-        "--threads",
-        type=positive,
-        default=_cores(),
-        help="that compute, and that read (what Slurm gives a task; all cores)",
-    )
-    own.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
-    own.add_argument("--gather", type=Path, metavar="OUT", help=f"finished blocks as one {noun}")
-    own.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
-    own.add_argument("--run", default="", help="which one, where OUT holds several")
-    own.add_argument(
-        "--no-strict", action="store_true", help="gather although something is missing"
-    )
-    return own
-
-
-def _cores() -> int:
-    """What this process may use; Slurm does not always keep it from using more."""
-    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    if given.isdigit():
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1, as an option's type.
-
-    Raises:
-        ValueError: if it is none.
-    """
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-def check_words(options: Namespace, *sources: str) -> None:
-    """Refuse what does not fit together.
-
-    Args:
-        options: as parsed.
-        sources: the options of which one says what is described.
-
-    Raises:
-        UsageError: naming what is absent or too much.
-    """
-    given = [name for name in sources if getattr(options, name) is not None]
-    if options.gather:
-        if given or options.model or options.out:
-            raise UsageError("--gather OUT takes no other source, --model or --out")
-        return
-    if len(given) != 1:
-        raise UsageError(f"name one source: {' or '.join(map(_flag, sources))}; or --gather OUT")
-    for name in ("model", "out"):
-        if getattr(options, name) is None:
-            raise UsageError(f"--{name} is absent; see --help")
-
-
-def _flag(name: str) -> str:
-    return "FOLDER" if name == "folder" else f"--{name}"
 
 
 def report(tally: Tally, noun: str, command: str, store: BlockStore) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from bias_pipeline.blocks import BlockStore
 from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.describing import Model, check_words, describe_share, parser, report, size_of
+from bias_pipeline.describing import Model, describe_share, report, size_of
 from bias_pipeline.encoders.clip import KINDS, ClipPhotos, ClipTexts
 from bias_pipeline.gathering import gather, write_embeddings
 from bias_pipeline.pretrained import device_of, find_pretrained
+from bias_pipeline.share_options import check_words, parser
 from bias_pipeline.vision.photos import find_photos
 
 JOB = "embed"

@@ -30,7 +30,7 @@ LAYERS = [
     {"run"},
     {"analysis"},
     {"report"},
-    {"describing"},
+    {"describing", "share_options"},
     {"gathering"},
     {"targets", "cluster"},
     {"composition"},
