@@ -68,7 +68,7 @@ class Case:
 
 CASES: Mapping[str, Case] = {
     "embed, CLIP of two small layers": Case("embed", write_clip, 2500),
-    "embed, CLIP ViT-B/32": Case("embed", write_vit_b_32, 2500),
+    "embed, CLIP ViT-B/32": Case("embed", write_vit_b_32, 640),
     "caption, BLIP of two small layers": Case("caption", write_blip, 2500),
     "caption, BLIP base, 30 tokens": Case("caption", write_blip_base, 32),
 }

@@ -102,7 +102,10 @@ class BlockStore:
 
         path = self._path(ids)
         try:
-            table = pq.read_table(BytesIO(path.read_bytes()), page_checksum_verification=True)
+            # Without threads: those of a pool that is still starting abort a process that ends.
+            table = pq.ParquetFile(
+                BytesIO(path.read_bytes()), page_checksum_verification=True, pre_buffer=False
+            ).read(use_threads=False)
             whole = table["id"].to_pylist() == list(ids)
         except FileNotFoundError:
             return None

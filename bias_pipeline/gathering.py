@@ -196,5 +196,5 @@ def read_embeddings(path: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     """
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
+    table = pq.ParquetFile(path).read()
     return table["id"].to_pylist(), _vectors(table["embedding"])
