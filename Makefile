@@ -40,6 +40,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.attackers
 	@$(BIN)/python -m benchmarks.cells
 	@$(BIN)/python -m benchmarks.audit
+	@$(BIN)/python -m benchmarks.photos
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
 	@$(BIN)/python -m experiments.lic_reproduction.reproduce $(DATA)

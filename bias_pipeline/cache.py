@@ -10,7 +10,9 @@ import hashlib
 import logging
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -85,11 +87,34 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
         content: its new content.
         sync: force it to the disk before it takes its name.
     """
+    with replacing(path, sync=sync) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """Write a file in pieces; it takes its name at the end, and not at all if something is raised.
+
+    Args:
+        path: the file; its folder must exist.
+        sync: force it to the disk before it takes its name.
+
+    Yields:
+        The open file.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "letters")
+        ...     with replacing(path) as file:
+        ...         _ = file.write(b"ab"), path.exists()
+        ...     path.read_bytes()
+        b'ab'
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(handle, 0o666 & ~_UMASK)  # as any other file: others may read a result
-            file.write(content)
+            yield file
             if sync:
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,7 +1,8 @@
-"""``submit``: a sweep as an array of Slurm jobs that nobody waits for.
+"""``submit``: a sweep, or tasks of embedding or captioning, as Slurm jobs that nobody waits for.
 
-Each job is one cell, run by the same door on its own, so nothing has to live on but Slurm. A job
-that is asked to make room ends with 75 and is queued again; it goes on from the seeds it trained.
+Each job is one cell or one share, run by the same door on its own, so nothing has to live on but
+Slurm. A job that is asked to make room ends with 75 and is queued again; it goes on from the seeds
+it trained, or the blocks it finished.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline import cluster, stopping
+from bias_pipeline import captioning, cluster, embedding, stopping
+from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import check_captioners, choices_in, compose_config, sweeps
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.launch import Sweep, make_folder, prepare
 
 PRESET = "cluster=slurm"
 MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
+
+_SHARDED = {"embed": embedding.options_of, "caption": captioning.options_of}
 
 # Keys of Hydra's submitit launcher to options of sbatch.
 _OPTIONS = {
@@ -46,19 +50,59 @@ def submit(words: Sequence[str]) -> int:
     """Submit a sweep and return; prints the job numbers and how to get the table.
 
     Args:
-        words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
+        words: overrides as of ``run``, or ``embed`` or ``caption`` with their words and
+            ``--shards N``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
 
     Raises:
         UsageError: if a job does not compose, or Slurm refuses the array.
         ResourceError: if there is no Slurm, or nothing can be written.
+    """
+    if words and words[0] in _SHARDED:
+        return _submit_shards(words[0], words[1:])
+    sweep = _prepare(words)
+    check_captioners(sweep.overrides, sweep.config)
+    _submit(sweep, [["run", *job] for job in _jobs(sweep)])
+    ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
+    print("when they are done, this prints the table and runs what failed:")
+    print(f"  python -m bias_pipeline {shlex.join(ready)}")
+    return 0
+
+
+def _submit_shards(command: str, words: Sequence[str]) -> int:
+    """A job a share of the images."""
+    parser = Parser(f"python -m bias_pipeline submit {command}", allow_abbrev=False, add_help=False)
+    parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many jobs")
+    launching = [word for word in words if _of_launcher(word)]
+    own, rest = parser.parse_known_args([word for word in words if word not in launching])
+    options = _SHARDED[command](rest)
+    if own.shards < 1 or options.shard or options.gather:
+        raise UsageError(
+            f"submit {command} takes --shards N, at least 1, and no --shard or --gather"
+        )
+    sweep = _prepare(launching)
+    shards = [f"{number}/{own.shards}" for number in range(own.shards)]
+    _submit(sweep, [[command, *rest, "--shard", shard] for shard in shards])
+    print("when they are done, this puts everything into one file:")
+    print(f"  python -m bias_pipeline {command} --gather {shlex.quote(str(options.out))}")
+    return 0
+
+
+def _prepare(words: Sequence[str]) -> Sweep:
+    """Check what is asked for; without a word about it, Slurm's preset is used.
+
+    Raises:
+        UsageError: if it is not for Slurm.
     """
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
     sweep = prepare(words if chosen else [*words, PRESET])
     if cluster.launcher_of(sweep.config) != cluster.SLURM:
         raise UsageError("submit needs Slurm: cluster=slurm or cluster=slurm_gpu")
     cluster.check(sweep.config)
-    check_captioners(sweep.overrides, sweep.config)
-    jobs = _jobs(sweep)
+    return sweep
+
+
+def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
+    """Submit jobs, each the words of a command, as arrays."""
     folder = Path(sweep.config.hydra.sweep.dir).resolve()
     make_folder(folder)
     (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
@@ -68,10 +112,6 @@ def submit(words: Sequence[str]) -> int:
         script.write_text(_script(sweep.config.hydra.launcher, folder, first, size))
         number = _sbatch(script)
         print(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
-    ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
-    print("when they are done, this prints the table and runs what failed:")
-    print(f"  python -m bias_pipeline {shlex.join(ready)}")
-    return 0
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
@@ -120,7 +160,8 @@ def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) ->
             f"cd {shlex.quote(str(Path.cwd()))} || exit 5",
             f"line=$((SLURM_ARRAY_TASK_ID + {first + 1}))",
             f'eval "set -- $(sed -n "${{line}}p" {shlex.quote(str(folder / "jobs.txt"))})"',
-            f'srun {shlex.quote(sys.executable)} -m bias_pipeline run "$@"',
+            'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"',  # srun no longer inherits it
+            f'srun {shlex.quote(sys.executable)} -m bias_pipeline "$@"',
             "code=$?",
             f"if [ $code -eq {stopping.REQUEUE} ] && "
             f'[ "${{SLURM_RESTART_COUNT:-0}}" -lt {retries} ]; then',

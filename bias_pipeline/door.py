@@ -69,6 +69,8 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
         "compare": _compare,
         "report": _report,
         "data": _data,
+        "embed": _embed,
+        "caption": _caption,
         "metrics": _metrics,
         "analysis": _analysis,
     }
@@ -260,6 +262,18 @@ def _data(words: list[str]) -> int:
     from bias_pipeline import data
 
     return data.command(words)
+
+
+def _embed(words: list[str]) -> int:
+    from bias_pipeline import embedding
+
+    return embedding.command(words)
+
+
+def _caption(words: list[str]) -> int:
+    from bias_pipeline import captioning
+
+    return captioning.command(words)
 
 
 def _refuse(words: list[str], command: str) -> None:

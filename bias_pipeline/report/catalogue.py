@@ -14,7 +14,8 @@ bias_pipeline: does an image captioner amplify societal bias?
 
 Usage:
   python -m bias_pipeline [run] [key=value ...]     run a cell, or a sweep of cells
-  python -m bias_pipeline submit [key=value ...]    a sweep as Slurm jobs that need no parent
+  python -m bias_pipeline submit [key=value ...]    a sweep as Slurm jobs that need no parent;
+                                                    submit embed|caption ... --shards N
   python -m bias_pipeline audit FILE --attributes LABELS [--captions HUMAN] [--objects OBJECTS]
                                                     one file of captions, start to report
   python -m bias_pipeline compare A B [key=value ...]  is captioner A fairer than B?
@@ -23,6 +24,10 @@ Usage:
   python -m bias_pipeline report wandb [FOLDER] [--workspace]
                                                     finished runs as Weights & Biases runs, and
                                                     a workspace there that compares them
+  python -m bias_pipeline caption PHOTOS --model MODEL --out DIR [--shard K/N]
+  python -m bias_pipeline embed PHOTOS --model MODEL --out DIR [--shard K/N]
+                                                    captions, or CLIP vectors, of a folder of
+                                                    photos; --gather DIR makes one file
   python -m bias_pipeline metrics [--cards]         what each metric can tell
   python -m bias_pipeline analysis claims           do the papers' conclusions hold?
   python -m bias_pipeline analysis words [...]      words that give the attribute away

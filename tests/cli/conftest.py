@@ -10,6 +10,7 @@ import pytest
 
 from bias_pipeline.door import main
 from tests.cli.commands import Run
+from tests.tiny_models import write_blip, write_clip, write_pair
 
 
 @pytest.fixture
@@ -29,3 +30,21 @@ def run(
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor().shutdown(kill_workers=True)
+
+
+@pytest.fixture(scope="session")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CLIP of random weights."""
+    return write_clip(tmp_path_factory.mktemp("clip"))
+
+
+@pytest.fixture(scope="session")
+def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BLIP of random weights."""
+    return write_blip(tmp_path_factory.mktemp("blip"))
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A VisionEncoderDecoder of random weights."""
+    return write_pair(tmp_path_factory.mktemp("pair"))

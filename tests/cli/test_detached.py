@@ -48,6 +48,38 @@ def test_how_to_submit_is_for_slurm_alone(run: Run, sbatch: Any, tmp_path: Path)
     assert "launcher" not in written(tmp_path, "jobs.txt")
 
 
+def test_a_job_is_a_share_of_the_images(run: Run, sbatch: Any, tmp_path: Path) -> None:
+    words = ("submit", "embed", "my photos", "--model", "m", "--out", "o", "--shards", "3")
+    code, printed = run(*words, "hydra.launcher.timeout_min=7")
+    assert code == 0, printed
+    lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
+    own = ["embed", "my photos", "--model", "m", "--out", "o", "--shard"]
+    assert lines == [[*own, f"{number}/3"] for number in range(3)]
+    assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")
+    assert printed.endswith("python -m bias_pipeline embed --gather o\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("photos", "--model", "m", "--out", "o"), "required: --shards"),
+        (("photos", "--model", "m", "--shards", "2"), "--out is absent"),
+        (("photos", "--model", "m", "--out", "o", "--shards", "0"), "at least 1"),
+        (("--gather", "o", "--shards", "2"), "no --shard or --gather"),
+        (("photos", "--model", "m", "--out", "o", "--shards", "2", "--shard", "0/2"), "no --shard"),
+        (
+            ("photos", "--modl", "m", "--out", "o", "--shards", "2"),
+            "unrecognized arguments: --modl",
+        ),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused_before_any_runs(
+    words: tuple[str, ...], told: str, run: Run, sbatch: list[list[str]]
+) -> None:
+    code, printed = run("submit", "caption", *words)
+    assert (code, told in printed, sbatch) == (2, True, []), printed
+
+
 def test_large_sweeps_are_several_arrays(
     run: Run, sbatch: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.gathering import read_embeddings
 from tests.cli.commands import SMALL, part, results, rows, wait_for
 from tests.corpora import REPOSITORY
+from tests.photo_folder import write_photos
 from tests.slurm_cluster import CannotStartError, client, cluster
 
 pytestmark = pytest.mark.slurm
@@ -154,6 +156,27 @@ def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
     assert "Restarts=1" in client(slurm, "scontrol", "show", "job", preempted)
     (path,) = results(tmp_path)
     assert json.loads(path.read_text())["manifest"]["training"]["cached"] > 3
+
+
+def test_tasks_of_an_array_embed_the_photos_of_a_folder(
+    run: Command, slurm: Mapping[str, str], clip: Path, tmp_path: Path
+) -> None:
+    """Numbered from 5: how the array counts, and not the words, says whose share is whose."""
+    photos = write_photos(tmp_path / "photos", 60)
+    embed = f"-m bias_pipeline embed {photos} --model {clip} --out out --threads 1"
+    wrapped = ["--wrap", f"exec {sys.executable} {embed}"]
+    subprocess.run(
+        ["sbatch", "--wait", "--array=5-7", "--mem=2G", "--output=%a.log", *wrapped],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **slurm},
+        check=True,
+        timeout=100,
+    )
+    done = run("embed", "--gather", "out")
+    assert done.returncode == 0, done.stderr
+    assert len(read_embeddings(tmp_path / "out" / "embeddings.parquet")[0]) == 60
+    logs = [(tmp_path / f"{task}.log").read_text() for task in (5, 6, 7)]
+    assert sum(int(log.partition(" images in ")[0]) for log in logs) == 60
 
 
 # --- jobs that are killed, or asked to make room

@@ -1,0 +1,141 @@
+"""Embedding and captioning of a folder of photos, by models of the published sizes.
+
+Weights are random, so the vectors and captions mean nothing; the time they take does. A random
+captioner hardly ever ends a caption, so each is as long as it may be: the dearest case.
+
+Usage: python -m benchmarks.photos [FOLDER]
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cells import Usage, run
+from benchmarks.record import REPOSITORY, publish, table
+from bias_pipeline.blocks import Block, BlockStore
+from bias_pipeline.shards import blocks_of
+from tests.tiny_models import write_blip, write_clip, write_preprocessing, write_words
+
+DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", REPOSITORY.parent / "shared" / "data"))
+N_GATHERED, SIZE = 200_000, 512
+
+_TOLD = re.compile(r"(\d+) images in [\d.]+ s: ([\d.]+) images/s")
+
+
+def write_vit_b_32(folder: Path) -> Path:
+    """CLIP ViT-B/32: 151 million weights."""
+    from transformers import CLIPConfig, CLIPModel
+
+    CLIPModel(CLIPConfig()).save_pretrained(folder)
+    write_preprocessing(folder, "CLIPImageProcessor", 224)
+    return folder
+
+
+def write_blip_base(folder: Path) -> Path:
+    """BLIP with ViT-B/16 and 384 pixels: 247 million weights, but a vocabulary of a few words."""
+    from transformers import BlipConfig, BlipForConditionalGeneration
+
+    text = {"pad_token_id": 0, "bos_token_id": 4, "eos_token_id": 3, "sep_token_id": 3}
+    config = BlipConfig(text_config=text, vision_config={"image_size": 384})
+    BlipForConditionalGeneration(config).save_pretrained(folder)
+    write_preprocessing(folder, "BlipImageProcessor", 384)
+    write_words(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and a command.
+
+    Attributes:
+        word: ``embed`` or ``caption``.
+        write: makes the model.
+        n_photos: how many of the folder's.
+    """
+
+    word: str
+    write: Callable[[Path], Path]
+    n_photos: int
+
+
+CASES: Mapping[str, Case] = {
+    "embed, CLIP of two small layers": Case("embed", write_clip, 2500),
+    "embed, CLIP ViT-B/32": Case("embed", write_vit_b_32, 640),
+    "caption, BLIP of two small layers": Case("caption", write_blip, 2500),
+    "caption, BLIP base, 30 tokens": Case("caption", write_blip_base, 32),
+}
+
+
+def measure(case: Case, photos: Sequence[Path]) -> tuple[Usage, int, float, Usage]:
+    """What the command took, images, images a second after loading; and again, all being there."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for own in ("photos", "model"):
+            (folder / own).mkdir()
+        for path in photos[: case.n_photos]:
+            (folder / "photos" / path.name).symlink_to(path)
+        model = folder / "model"
+        _elsewhere(case.write, model)
+        out = ["--out", str(folder / "out"), "--threads", "1"]
+        words = [case.word, str(folder / "photos"), "--model", str(model), *out]
+        usage = run(words, folder)
+        told = _TOLD.search((folder / "bench.log").read_text(encoding="utf-8"))
+        assert told is not None
+        return usage, int(told[1]), float(told[2]), run(words, folder)
+
+
+def _elsewhere(write: Callable[[Path], Path], folder: Path) -> None:
+    """Make a model in a process of its own, whose memory would else count as the command's."""
+    process = multiprocessing.get_context("spawn").Process(target=write, args=(folder,))
+    process.start()
+    process.join()
+
+
+def measure_gathering() -> Usage:
+    """Blocks of many vectors into one file."""
+    with tempfile.TemporaryDirectory() as name:
+        store = BlockStore(Path(name, "out"), {"job": "embed"}, "made up")
+        ids = [str(number) for number in range(N_GATHERED)]
+        store.plan(ids)
+        generator = np.random.default_rng(0)
+        for own in blocks_of(ids):
+            vectors = generator.normal(size=(len(own), SIZE)).astype(np.float32)
+            store.put(Block(own, [0] * len(own), list(vectors), [None] * len(own)))
+        return run(["embed", "--gather", str(store.root)], Path(name))
+
+
+def main(folder: str = str(DATA / "photos" / "images")) -> None:
+    photos = sorted(Path(folder).resolve().glob("*.jpg"))
+    if not photos:
+        print(f"no photos in {folder}: not measured")
+        return
+    lines = []
+    for name, case in CASES.items():
+        usage, n_images, rate, again = measure(case, photos)
+        cpu = f"{1000 * (usage.user - again.user) / n_images:.1f}"
+        lines.append([name, str(n_images), f"{rate:.1f}", cpu, f"{usage.peak / 1e6:.0f}"])
+        lines[-1].append(f"{again.wall:.1f}")
+        print(name, lines[-1], file=sys.stderr, flush=True)
+    header = ["what", "photos", "images/s", "CPU ms an image", "peak (MB)", "again (s)"]
+    gathering = measure_gathering()
+    body = table(header, lines) + (
+        f"\nOne thread, batches of 32, at a load of {os.getloadavg()[1]:.1f} on "
+        f"{os.cpu_count()} cores. CPU includes starting and loading the model; 'again' is the same "
+        f"command when all is there. Weights are random.\n\n"
+        f"`embed --gather` of {N_GATHERED:,} vectors of {SIZE} numbers: {gathering.wall:.0f} s "
+        f"({gathering.user:.0f} s of CPU), {gathering.peak / 1e6:.0f} MB.\n"
+    )
+    publish("Photos", "python -m benchmarks.photos", body)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

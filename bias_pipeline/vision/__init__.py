@@ -1,0 +1,1 @@
+"""Pictures: where they are, and how they are read."""

@@ -1,0 +1,140 @@
+"""Photos of a folder: found by their names, and read, or with the reason why not.
+
+Upright (EXIF), three channels of eight bits, first frame. A file decides nothing beyond that: only
+decoders of picture formats are asked, and none for a picture too large for memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bias_pipeline.corpus import canonical_id
+from bias_pipeline.errors import DataError, ResourceError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+# By content, whatever the ending says; Pillow has formats beyond these that start other programs.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
+MAX_STRETCH = 100
+
+_COCO = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
+
+
+class UnreadableError(Exception):
+    """Why a photo cannot be read.
+
+    Args:
+        reason: in words.
+        lasting: whether the file's content is at fault, so that there is no use in trying again.
+    """
+
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
+
+
+def image_id(name: str) -> str:
+    """The image that a file shows: its name without the ending, in the form all data sets use.
+
+    COCO's long names stand for their numbers, as in COCO's own annotations.
+
+    Example:
+        >>> image_id("000000000139.jpg"), image_id("COCO_val2014_000000000042.jpg")
+        ('139', '42')
+    """
+    stem = Path(name).stem
+    match = _COCO.fullmatch(stem)
+    return canonical_id(match[1] if match else stem)
+
+
+def find_photos(folder: Path) -> dict[str, Path]:
+    """The photos of a folder by image id; folders in it, hidden and other files are passed over.
+
+    Raises:
+        DataError: if two files are one image, or a name is no text.
+        ResourceError: if there is no such folder, or no photo in it.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if _is_photo(entry))
+    except OSError as error:
+        raise ResourceError(
+            f"{folder}: cannot be read ({error.strerror}); name a folder of photos"
+        ) from error
+    if not names:
+        raise ResourceError(f"{folder}: no photos in it; known endings: {', '.join(ENDINGS)}")
+    return _by_id(folder, names)
+
+
+def _is_photo(entry: os.DirEntry[str]) -> bool:
+    return entry.name[0] != "." and entry.name.lower().endswith(ENDINGS) and entry.is_file()
+
+
+def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for name in names:
+        if not name.isprintable():  # bytes that are no UTF-8, line breaks
+            raise DataError(f"{folder}: the file name {name!r} cannot be an image id; rename it")
+        first = found.setdefault(image_id(name), folder / name)
+        if first.name != name:
+            raise DataError(
+                f"{folder}: {first.name} and {name} are both image {image_id(name)}; "
+                "keep one of the two, or rename one"
+            )
+    return found
+
+
+def read_photo(path: Path) -> Image:
+    """A photo as an upright RGB image.
+
+    Transparency is laid on white, sixteen bits become eight, a moving picture is its first frame.
+
+    Raises:
+        UnreadableError: with the reason, if it is no picture, or broken, or too large.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        if path.stat().st_size == 0:
+            raise UnreadableError("the file is empty")
+        Image.init()  # else it knows but a few of them
+        known = [own for own in FORMATS if own in Image.OPEN]  # a Pillow may be built without some
+        with Image.open(path, formats=known) as opened:
+            _check_size(opened)
+            return _rgb(ImageOps.exif_transpose(opened))
+    except UnreadableError:
+        raise
+    except UnidentifiedImageError as error:
+        raise UnreadableError(f"not a picture in a known format ({', '.join(FORMATS)})") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise UnreadableError(f"more than {MAX_PIXELS:,} pixels") from error
+    except Exception as error:  # decoders raise whatever they stumble over
+        failed = isinstance(error, MemoryError) or getattr(error, "errno", None) is not None
+        raise UnreadableError(str(error) or type(error).__name__, lasting=not failed) from error
+
+
+def _check_size(image: Image) -> None:
+    if image.width * image.height > MAX_PIXELS:
+        raise UnreadableError(f"more than {MAX_PIXELS:,} pixels")
+    short, long = sorted(image.size)
+    if long > MAX_STRETCH * short:  # scaled to a model's height it would be as wide as memory
+        raise UnreadableError(f"more than {MAX_STRETCH} times as long as wide")
+
+
+def _rgb(image: Image) -> Image:
+    from PIL import Image
+
+    if image.mode.startswith("I;16"):
+        image = image.point(lambda value: value / 257, "L")
+    if "A" in image.getbands() or "transparency" in image.info:
+        image = image.convert("RGBA")
+        ground = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(ground, image)
+    return image.convert("RGB")

@@ -1,0 +1,173 @@
+"""``caption``: generated captions, the same from any number of tasks, ready for a metric."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import Run
+from tests.cli.test_door import HEAVY
+from tests.photo_folder import break_some, write_photos
+
+N_PHOTOS = 90
+ONE_THREAD = ("--threads", "1")
+Caption = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_photos(tmp_path_factory.mktemp("photos"), N_PHOTOS)
+
+
+@pytest.fixture(params=["blip", "pair"])
+def model(request: pytest.FixtureRequest) -> Path:
+    """Either kind of captioner."""
+    found: Path = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def caption(run: Run, photos: Path, model: Path) -> Caption:
+    """Captions the photos into ``out``."""
+
+    def command(*words: str, folder: Path = photos) -> tuple[int, str]:
+        own = ("--model", str(model), "--out", "out", "--max-new-tokens", "12", *ONE_THREAD)
+        return run("caption", str(folder), *own, *words)
+
+    return command
+
+
+def gathered(run: Run, *words: str) -> dict[Any, str]:
+    code, printed = run("caption", "--gather", "out", *words)
+    assert code == 0, printed
+    rows = json.loads(Path("out", "captions.json").read_text())
+    found = {row["image_id"]: row["caption"] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.fixture
+def alone(caption: Caption, run: Run) -> dict[Any, str]:
+    """What one task writes; its blocks are gone."""
+    caption()
+    found = gathered(run)
+    shutil.rmtree("out")
+    return found
+
+
+def test_captions_are_what_transformers_writes_for_each_alone(
+    alone: dict[Any, str], model: Path, photos: Path
+) -> None:
+    """So padding, which captions of a batch that end early have, plays no part."""
+    import torch
+    import transformers
+    from PIL import Image
+
+    kind = json.loads((model / "config.json").read_text())["architectures"][0]
+    network = getattr(transformers, kind).from_pretrained(model).eval()
+    prepare = transformers.AutoImageProcessor.from_pretrained(model)
+    tokens = transformers.AutoTokenizer.from_pretrained(model)
+    for number in range(1, 9):
+        pixels = prepare(Image.open(photos / f"{number}.png"), return_tensors="pt")
+        with torch.inference_mode():
+            written = network.generate(**pixels, max_new_tokens=12, do_sample=False)
+        assert alone[number] == tokens.decode(written[0], skip_special_tokens=True)
+
+
+def test_captions_differ_and_end_at_different_places(alone: dict[Any, str]) -> None:
+    """Else what is tested here would say nothing."""
+    assert len(set(alone.values())) > N_PHOTOS / 3
+    assert len({len(text.split()) for text in alone.values()}) > 3
+
+
+def test_ids_are_numbers_as_in_coco(alone: dict[Any, str]) -> None:
+    assert list(alone) == list(range(1, N_PHOTOS + 1))
+
+
+@pytest.mark.parametrize("count", [3])
+def test_many_tasks_write_what_one_writes(
+    count: int, caption: Caption, run: Run, alone: dict[Any, str]
+) -> None:
+    for number in range(count):
+        caption("--shard", f"{number}/{count}")
+    assert gathered(run) == alone
+
+
+@pytest.mark.parametrize("batch", ["1", "13"])
+def test_the_batch_changes_nothing(
+    batch: str, caption: Caption, run: Run, alone: dict[Any, str]
+) -> None:
+    caption("--batch", batch)
+    assert gathered(run) == alone
+
+
+def test_a_broken_photo_changes_no_other(
+    caption: Caption, run: Run, alone: dict[Any, str], photos: Path
+) -> None:
+    folder = Path(shutil.copytree(photos, "broken"))
+    break_some(folder)
+    caption(folder=folder)
+    assert gathered(run, "--no-strict") == alone
+
+
+def test_a_second_run_does_nothing(caption: Caption) -> None:
+    caption()
+    assert "blocks were there already" in caption()[1]
+
+
+def test_beams_are_another_run(caption: Caption, run: Run) -> None:
+    caption("--shard", "0/2")
+    caption("--shard", "1/2", "--beams", "2")
+    code, printed = run("caption", "--gather", "out")
+    assert (code, "beams=1" in printed, "beams=2" in printed) == (3, True, True)
+
+
+def test_captions_longer_than_the_model_writes_are_refused(caption: Caption) -> None:
+    code, printed = caption("--max-new-tokens", "100")
+    assert (code, "--max-new-tokens 62 or less" in printed) == (2, True)
+
+
+@pytest.mark.parametrize("model", ["blip"], indirect=True)
+def test_captions_begin_with_the_prompt(caption: Caption, run: Run) -> None:
+    caption("--prompt", "a red dog")
+    assert all(text.startswith("a red dog") for text in gathered(run).values())
+
+
+@pytest.mark.parametrize("model", ["pair"], indirect=True)
+def test_a_prompt_is_refused_where_there_is_no_place_for_it(caption: Caption) -> None:
+    code, printed = caption("--prompt", "a red dog")
+    assert (code, "takes no prompt" in printed) == (2, True)
+
+
+@pytest.mark.parametrize("model", ["pair"], indirect=True)
+def test_captions_go_into_a_metric(caption: Caption, run: Run) -> None:
+    caption()
+    run("caption", "--gather", "out", "--to", "mine.json")
+    labels = [f"{number},{'Male' if number % 2 else 'Female'}" for number in range(1, N_PHOTOS + 1)]
+    Path("labels.csv").write_text("\n".join(["id,bb_gender", *labels]))
+    words = ("dataset=coco", "dataset.attributes=labels.csv", "captioner=mine.json")
+    code, printed = run("metric=gender_ratio", *words, "logger=csv")
+    assert code == 0, printed
+
+
+def test_an_embedding_is_no_captioner(run: Run, photos: Path, clip: Path) -> None:
+    code, printed = run("caption", str(photos), "--model", str(clip), "--out", "out")
+    assert (code, "Known: blip, vision-encoder-decoder" in printed) == (3, True)
+
+
+@pytest.mark.parametrize("word", ["embed", "caption"])
+def test_help_imports_nothing_heavy(word: str) -> None:
+    code = (
+        "import sys, contextlib; from bias_pipeline.door import main\n"
+        f"with contextlib.suppress(SystemExit): main([{word!r}, '--help'])\n"
+        f"print([m for m in {(*HEAVY, 'PIL', 'pyarrow')} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,491 @@
+"""``embed``: any number of tasks, stopped and resumed, give the vectors of one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import load_file, save_file
+
+from bias_pipeline.encoders.clip import ClipPhotos
+from bias_pipeline.gathering import MISSING, read_embeddings
+from bias_pipeline.vision.photos import UnreadableError, read_photo
+from tests.cli.commands import Run, start, wait_for
+from tests.photo_folder import BROKEN, break_some, write_photos
+from tests.tiny_models import write_clip
+
+N_PHOTOS = 90
+ONE_THREAD = ("--threads", "1")  # more would wait for each other on a machine that is busy
+Embed = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_photos(tmp_path_factory.mktemp("photos"), N_PHOTOS)
+
+
+@pytest.fixture
+def embed(run: Run, clip: Path, photos: Path) -> Embed:
+    """Embeds the photos into ``out``."""
+
+    def command(*words: str, folder: Path = photos, model: Path = clip) -> tuple[int, str]:
+        own = ("--model", str(model), "--out", "out", *ONE_THREAD)
+        return run("embed", str(folder), *own, *words)
+
+    return command
+
+
+def gathered(run: Run, *words: str) -> tuple[list[str], Any]:
+    code, printed = run("embed", "--gather", "out", *words)
+    assert code == 0, printed
+    return read_embeddings(Path("out", "embeddings.parquet"))
+
+
+def blocks() -> dict[Path, int]:
+    """Each finished block and when it was written."""
+    return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/*")}
+
+
+@pytest.fixture
+def alone(embed: Embed, run: Run) -> Any:
+    """What one task gives; its blocks are gone."""
+    embed()
+    found = gathered(run)
+    shutil.rmtree("out")
+    return found
+
+
+def test_a_vector_is_what_transformers_computes(embed: Embed, run: Run, clip: Path) -> None:
+    """By its own code for photos, one by one."""
+    import torch
+    from transformers import CLIPImageProcessorPil, CLIPModel
+
+    photo = Image.new("RGB", (50, 40), (200, 30, 90))
+    folder = Path("one")
+    folder.mkdir()
+    photo.save(folder / "1.png")
+    embed(folder=folder)
+    network = CLIPModel.from_pretrained(clip).eval()
+    pixels = CLIPImageProcessorPil.from_pretrained(clip)(photo, return_tensors="pt")
+    with torch.inference_mode():
+        expected = network.get_image_features(**pixels).pooler_output[0]
+    _, vectors = gathered(run)
+    assert np.allclose(vectors[0], expected / expected.norm(), atol=1e-6)
+
+
+def test_ids_are_text_in_the_order_of_numbers(alone: Any) -> None:
+    assert alone[0] == [str(number) for number in range(1, N_PHOTOS + 1)]
+
+
+def test_vectors_have_length_one(alone: Any) -> None:
+    assert alone[1].dtype == np.float32
+    assert np.allclose(np.linalg.norm(alone[1], axis=1), 1, atol=1e-6)
+
+
+def test_photos_differ(alone: Any) -> None:
+    assert len(np.unique(alone[1].round(4), axis=0)) == N_PHOTOS
+
+
+def test_vectors_may_stay_as_long_as_they_are(embed: Embed, run: Run, alone: Any) -> None:
+    embed("--no-normalize")
+    _, vectors = gathered(run)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert not np.allclose(lengths, 1, atol=0.01)
+    assert np.allclose(vectors / lengths, alone[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_many_tasks_give_what_one_gives(count: int, embed: Embed, run: Run, alone: Any) -> None:
+    for number in reversed(range(count)):
+        embed("--shard", f"{number}/{count}")
+    ids, vectors = gathered(run)
+    assert ids == alone[0]
+    assert np.allclose(vectors, alone[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("batch", ["1", "7", "200"])
+def test_the_batch_changes_nothing(batch: str, embed: Embed, run: Run, alone: Any) -> None:
+    embed("--batch", batch)
+    assert np.allclose(gathered(run)[1], alone[1], atol=1e-6)
+
+
+def test_tasks_of_an_array_share_the_work(
+    embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = {"MIN": "5", "MAX": "9", "STEP": "2", "COUNT": "3"}
+    for key, value in array.items():
+        monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", value)
+    for task in ("5", "7", "9"):
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", task)
+        embed()
+    assert gathered(run)[0] == alone[0]
+
+
+# --- going on
+
+
+def test_a_second_run_does_nothing(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed()
+    before = blocks()
+    monkeypatch.delattr(ClipPhotos, "__init__")  # not even the model is loaded
+    _, printed = embed()
+    assert f"{len(before)} of {len(before)} blocks were there already" in printed
+    assert blocks() == before
+
+
+def test_another_number_of_tasks_goes_on_where_others_stopped(embed: Embed, run: Run) -> None:
+    embed("--shard", "0/2")
+    before = blocks()
+    for number in range(3):
+        embed("--shard", f"{number}/3")
+    assert before.items() <= blocks().items()
+    assert len(gathered(run)[0]) == N_PHOTOS
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_task_keeps_what_is_finished(
+    number: int, code: int, embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe, calls = ClipPhotos.describe, iter(range(1000))
+
+    def stopped_at_the_third(self: ClipPhotos, batch: Any) -> Any:
+        if next(calls) == 2:
+            signal.raise_signal(number)
+        return describe(self, batch)
+
+    monkeypatch.setattr(ClipPhotos, "describe", stopped_at_the_third)
+    assert embed("--batch", "20")[0] == code
+    before = blocks()
+    assert before
+    embed("--batch", "20")
+    assert before.items() <= blocks().items()
+    assert np.allclose(gathered(run)[1], alone[1], atol=1e-6)
+
+
+def test_a_killed_task_is_resumed(
+    run: Run, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = write_photos(tmp_path / "many", 1500)
+    words = ("embed", str(many), "--model", str(clip), "--out", "out", *ONE_THREAD)
+    process = start(tmp_path, *words)
+    wait_for(lambda: len(blocks()) > 2)
+    process.kill()
+    process.wait(30)
+    before = blocks()
+    run(*words)
+    assert 2 < len(before) < len(blocks())
+    assert before.items() <= blocks().items()
+    assert len(gathered(run)[0]) == 1500
+
+
+def test_a_photo_that_was_replaced_is_embedded_again(embed: Embed, run: Run) -> None:
+    folder = write_photos(Path("own"), 5)
+    embed(folder=folder)
+    before = gathered(run)[1]
+    Image.new("RGB", (64, 64), (0, 255, 0)).save(folder / "3.png")
+    embed(folder=folder)
+    changed = np.abs(gathered(run)[1] - before).max(axis=1) > 1e-3
+    assert changed.tolist() == [False, False, True, False, False]
+
+
+# --- what cannot be read
+
+
+def test_a_photo_that_a_disk_did_not_give_is_tried_again(
+    embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(path: Path) -> Any:
+        if path.stem == "7":
+            raise UnreadableError("stale file handle", lasting=False)
+        return read_photo(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bias_pipeline.encoders.clip.read_photo", failing)
+        assert "7 (stale file handle)" in embed()[1]
+    embed()
+    assert gathered(run)[0] == alone[0]
+
+
+@pytest.fixture
+def broken(embed: Embed, photos: Path) -> tuple[int, str]:
+    """A task over a folder with broken files."""
+    folder = Path(shutil.copytree(photos, "broken"))
+    break_some(folder)
+    return embed(folder=folder)
+
+
+def test_a_broken_photo_stops_nothing(broken: tuple[int, str]) -> None:
+    code, printed = broken
+    assert code == 0
+    assert "3 cannot be read: " in printed
+    assert "901 (the file is empty)" in printed
+
+
+def test_a_broken_photo_is_missing_when_all_is_gathered(broken: tuple[int, str], run: Run) -> None:
+    code, printed = run("embed", "--gather", "out")
+    assert (code, "3 images are missing, 0 of them not computed yet" in printed) == (3, True)
+    assert not Path("out", "embeddings.parquet").exists()
+
+
+def test_the_missing_are_listed_with_their_reasons(broken: tuple[int, str], run: Run) -> None:
+    run("embed", "--gather", "out")
+    lines = Path("out", MISSING).read_text().splitlines()
+    assert lines[:2] == ["image_id,reason", "901,the file is empty"]
+    assert len(lines) == 1 + len(BROKEN)
+
+
+def test_a_broken_photo_changes_no_other(embed: Embed, run: Run, alone: Any, photos: Path) -> None:
+    folder = Path(shutil.copytree(photos, "broken"))
+    break_some(folder)
+    embed(folder=folder)
+    assert np.allclose(gathered(run, "--no-strict")[1], alone[1], atol=1e-6)
+
+
+def test_what_is_not_computed_yet_is_told(embed: Embed, run: Run) -> None:
+    embed("--shard", "0/2")
+    code, printed = run("embed", "--gather", "out")
+    assert (code, "not computed yet" in printed, "Start the job again" in printed) == (
+        5,
+        True,
+        True,
+    )
+
+
+def test_a_list_of_missing_images_goes_when_they_are_there(embed: Embed, run: Run) -> None:
+    embed("--shard", "0/2")
+    run("embed", "--gather", "out")
+    embed("--shard", "1/2")
+    gathered(run)
+    assert not Path("out", MISSING).exists()
+
+
+# --- other models
+
+
+def test_other_weights_are_never_mixed(embed: Embed, run: Run, tmp_path: Path) -> None:
+    other = write_clip(tmp_path / "other", seed=1)
+    embed("--shard", "0/2")
+    embed("--shard", "1/2", model=other)
+    code, printed = run("embed", "--gather", "out")
+    assert (code, "2 runs that must not be mixed" in printed) == (3, True)
+    assert str(other) in printed
+
+
+def test_the_same_weights_elsewhere_are_the_same(
+    embed: Embed, run: Run, clip: Path, tmp_path: Path
+) -> None:
+    embed("--shard", "0/2")
+    embed("--shard", "1/2", model=Path(shutil.copytree(clip, tmp_path / "copy")))
+    assert len(gathered(run)[0]) == N_PHOTOS
+
+
+@pytest.mark.parametrize("name", ["preprocessor_config.json", "config.json"])
+def test_changed_preprocessing_is_another_run(
+    name: str, embed: Embed, clip: Path, tmp_path: Path
+) -> None:
+    changed = Path(shutil.copytree(clip, tmp_path / "changed"))
+    content = json.loads((changed / name).read_text())
+    (changed / name).write_text(json.dumps(content | {"image_mean": [0.4, 0.4, 0.4]}))
+    embed()
+    embed(model=changed)
+    assert len(list(Path("out").iterdir())) == 2
+
+
+def test_weights_that_are_missing_are_not_made_up(embed: Embed, clip: Path, tmp_path: Path) -> None:
+    cut = Path(shutil.copytree(clip, tmp_path / "cut"))
+    weights = load_file(cut / "model.safetensors")
+    del weights["visual_projection.weight"]
+    save_file(weights, cut / "model.safetensors", metadata={"format": "pt"})
+    code, printed = embed(model=cut)
+    assert (code, "1 weights are missing, such as visual_projection.weight" in printed) == (3, True)
+
+
+def test_weights_that_are_no_numbers_are_told(embed: Embed, clip: Path, tmp_path: Path) -> None:
+    odd = Path(shutil.copytree(clip, tmp_path / "odd"))
+    weights = load_file(odd / "model.safetensors")
+    weights["visual_projection.weight"][:] = np.nan
+    save_file(weights, odd / "model.safetensors", metadata={"format": "pt"})
+    code, printed = embed(model=odd)
+    assert (code, "vectors that are no numbers" in printed) == (3, True)
+
+
+def test_broken_weights_are_told(embed: Embed, clip: Path, tmp_path: Path) -> None:
+    cut = Path(shutil.copytree(clip, tmp_path / "cut"))
+    (cut / "model.safetensors").write_bytes(b"short")
+    code, printed = embed(model=cut)
+    assert (code, "cannot be loaded" in printed, "Traceback" in printed) == (3, True, False)
+
+
+def test_pickled_weights_are_refused(embed: Embed, clip: Path, tmp_path: Path) -> None:
+    pickled = Path(shutil.copytree(clip, tmp_path / "pickled"))
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    code, printed = embed(model=pickled)
+    assert (code, "other formats can run code" in printed) == (3, True)
+
+
+def test_an_index_may_not_lead_elsewhere(embed: Embed, clip: Path, tmp_path: Path) -> None:
+    odd = Path(shutil.copytree(clip, tmp_path / "odd"))
+    (odd / "model.safetensors").rename(odd / "part.safetensors")
+    index = {"weight_map": {"a": "../part.safetensors"}}
+    (odd / "model.safetensors.index.json").write_text(json.dumps(index))
+    code, printed = embed(model=odd)
+    assert (code, "no safetensors beside it" in printed) == (3, True)
+
+
+def test_another_kind_of_model_is_refused(embed: Embed, blip: Path) -> None:
+    code, printed = embed(model=blip)
+    assert (code, "model type 'blip' will not do" in printed) == (3, True)
+
+
+def test_code_that_comes_with_a_model_is_not_run(embed: Embed, clip: Path, tmp_path: Path) -> None:
+    odd = Path(shutil.copytree(clip, tmp_path / "odd"))
+    (odd / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for name in ("config.json", "preprocessor_config.json"):
+        content = json.loads((odd / name).read_text())
+        content["auto_map"] = {"AutoModel": "evil.Model", "AutoImageProcessor": "evil.Processor"}
+        (odd / name).write_text(json.dumps(content))
+    embed(model=odd)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_model_that_is_nowhere_is_told(
+    run: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object, **__: object) -> str:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    code, printed = run("embed", str(photos), "--model", "some/clip", "--out", "out")
+    assert (code, "the hub does not give it (no network)" in printed) == (5, True)
+
+
+def test_a_name_on_the_hub_is_its_folder(
+    run: Run, photos: Path, clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def download(name: str, **options: Any) -> str:
+        asked.update(options, name=name)
+        return str(clip)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    words = ("--model", "some/clip", "--revision", "v2", "--out", "out", *ONE_THREAD)
+    assert run("embed", str(photos), *words)[0] == 0
+    assert (asked["name"], asked["revision"]) == ("some/clip", "v2")
+    assert not any(pattern.endswith((".bin", ".py")) for pattern in asked["allow_patterns"])
+
+
+# --- texts
+
+
+def texts(*captions: str) -> Path:
+    rows = [{"image_id": k, "caption": text} for k, text in enumerate(captions)]
+    path = Path("captions.json")
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path) -> None:
+    """What transformers computes for each alone, so padding plays no part."""
+    import torch
+    from transformers import CLIPModel, CLIPTokenizer
+
+    captions = ("a dog", "the longest of the texts", "", "x" * 90)
+    path = texts(*captions)
+    words = ("--model", str(clip), "--out", "out", *ONE_THREAD)
+    assert run("embed", "--texts", str(path), *words)[0] == 0
+    ids, vectors = gathered(run)
+    network, tokens = CLIPModel.from_pretrained(clip).eval(), CLIPTokenizer.from_pretrained(clip)
+    for number, text in enumerate(captions):
+        own = tokens(text, truncation=True, max_length=24, return_tensors="pt")
+        with torch.inference_mode():
+            expected = network.get_text_features(**own).pooler_output[0]
+        row = ids.index(str(number))
+        assert np.allclose(vectors[row], expected / expected.norm(), atol=1e-5), text
+
+
+def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
+    words = ("embed", "--texts", "captions.json", "--model", str(clip), "--out", "out", *ONE_THREAD)
+    texts("a dog", "a cat")
+    run(*words)
+    before = gathered(run)[1]
+    texts("a dog", "a cow")
+    run(*words)
+    assert (gathered(run)[1] == before).all(axis=1).tolist() == [True, False]
+
+
+# --- words
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name one source: FOLDER or --texts"),
+        (("photos",), "--model is absent"),
+        (("photos", "--model", "m"), "--out is absent"),
+        (("photos", "--texts", "x.json", "--model", "m", "--out", "o"), "name one source"),
+        (("photos", "--gather", "out"), "takes no other source"),
+        (("photos", "--batch", "0"), "--batch"),
+        (("photos", "--modle", "m"), "unrecognized arguments: --modle"),
+        (("--gather", "out", "--to", "x.json"), "ending must be .parquet"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(words: tuple[str, ...], told: str, run: Run) -> None:
+    code, printed = run("embed", *words)
+    assert (code, told in printed, "Traceback" in printed) == (2, True, False), printed
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--device", "gpu"), 2, "device 'gpu' is unknown"),
+        (("--device", "cuda:99"), 5, "device cuda:99"),
+        (("--shard", "2/2"), 2, "expected K/N"),
+    ],
+)
+def test_a_wrong_device_or_shard_is_told(
+    words: tuple[str, ...], code: int, told: str, embed: Embed
+) -> None:
+    found, printed = embed(*words)
+    assert (found, told in printed) == (code, True), printed
+
+
+def test_a_full_disk_is_told(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bias_pipeline.blocks.replace_file", full)
+    code, printed = embed()
+    assert (code, "No space left on device" in printed) == (5, True)
+
+
+def test_a_batch_too_large_for_the_device_is_told(
+    embed: Embed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    def too_large(*_: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(ClipPhotos, "describe", too_large)
+    code, printed = embed()
+    assert (code, "--batch 16 takes less" in printed) == (5, True)
+
+
+def test_the_speed_is_told_and_no_bar_drawn(embed: Embed) -> None:
+    lines = embed()[1].splitlines()
+    assert len(lines) == 3
+    assert re.fullmatch(rf"{N_PHOTOS} images in [\d.]+ s: [\d.]+ images/s", lines[0])
+
+
+def test_the_words_printed_gather(embed: Embed, run: Run) -> None:
+    last = embed()[1].splitlines()[-1].split()
+    assert run(*last[3:])[0] == 0

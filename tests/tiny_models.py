@@ -1,0 +1,170 @@
+"""Models of a few thousand random weights, written as published ones are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+WORDS = ("a", "man", "woman", "dog", "rides", "horse", "on", "the", "beach", "red", "small", "with")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]")
+VISION: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 32,
+    "patch_size": 8,
+}
+TEXT: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
+
+
+def write_clip(folder: Path, seed: int = 0) -> Path:
+    """A CLIP with a tokenizer that knows letters."""
+    import torch
+    from transformers import CLIPConfig, CLIPModel
+
+    torch.manual_seed(seed)
+    letters = [chr(k) for k in range(33, 127)]
+    tokens = [*letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", END]
+    text = {
+        **TEXT,
+        "vocab_size": len(tokens),
+        "max_position_embeddings": 24,
+        "bos_token_id": len(tokens) - 2,
+        "eos_token_id": len(tokens) - 1,
+    }
+    config = CLIPConfig(text_config=text, vision_config=VISION, projection_dim=16)
+    CLIPModel(config).save_pretrained(folder)
+    write_preprocessing(folder, "CLIPImageProcessor")
+    (folder / "vocab.json").write_text(json.dumps({token: k for k, token in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(
+            {
+                "tokenizer_class": "CLIPTokenizer",
+                "bos_token": "<|startoftext|>",
+                "eos_token": END,
+                "unk_token": END,
+                "pad_token": END,
+            }
+        )
+    )
+    return folder
+
+
+END = "<|endoftext|>"
+
+
+def write_blip(folder: Path, seed: int = 0) -> Path:
+    """A BLIP whose captions differ from photo to photo."""
+    import torch
+    from transformers import BlipConfig, BlipForConditionalGeneration
+
+    torch.manual_seed(seed)
+    text = {
+        **TEXT,
+        "encoder_hidden_size": 32,
+        "vocab_size": len(SPECIAL) + len(WORDS),
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+        "bos_token_id": 4,
+        "eos_token_id": 3,
+        "sep_token_id": 3,
+        "initializer_range": 0.5,
+    }
+    vision = {**VISION, "initializer_range": 0.5}
+    config = BlipConfig(text_config=text, vision_config=vision, projection_dim=16)
+    model = BlipForConditionalGeneration(config)
+    with torch.no_grad():  # no caption is of signs that are not shown
+        model.text_decoder.cls.predictions.bias[: len(SPECIAL)] = -1e4
+        model.text_decoder.cls.predictions.bias[3] = -1  # but may end
+    model.save_pretrained(folder)
+    write_preprocessing(folder, "BlipImageProcessor")
+    write_words(folder)
+    return folder
+
+
+def write_pair(folder: Path, seed: int = 0) -> Path:
+    """A ViT with a GPT-2, as the best-known VisionEncoderDecoder is."""
+    import torch
+    from transformers import (
+        GPT2Config,
+        VisionEncoderDecoderConfig,
+        VisionEncoderDecoderModel,
+        ViTConfig,
+    )
+
+    torch.manual_seed(seed)
+    n_words = len(SPECIAL) + len(WORDS)
+    decoder = GPT2Config(
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        vocab_size=n_words,
+        n_positions=64,
+        bos_token_id=4,
+        eos_token_id=3,
+        add_cross_attention=True,
+        is_decoder=True,
+        initializer_range=0.5,
+    )
+    config = VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+        ViTConfig(**VISION, initializer_range=0.5), decoder
+    )
+    config.decoder_start_token_id = 4
+    config.pad_token_id = 0
+    model = VisionEncoderDecoderModel(config=config)
+    model.generation_config.decoder_start_token_id = 4
+    model.generation_config.eos_token_id = 3
+    model.generation_config.pad_token_id = 0
+    model.generation_config.suppress_tokens = [0, 1, 2, 4]
+    model.save_pretrained(folder)
+    write_preprocessing(folder, "ViTImageProcessor")
+    write_words(folder)
+    return folder
+
+
+def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
+    """Square pictures."""
+    own: dict[str, Any] = {
+        "image_processor_type": name,
+        "do_resize": True,
+        "do_normalize": True,
+        "do_rescale": True,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.25, 0.25, 0.25],
+        "size": {"height": size, "width": size},
+        "resample": 3,
+    }
+    if name == "CLIPImageProcessor":
+        own |= {
+            "size": {"shortest_edge": size},
+            "do_center_crop": True,
+            "crop_size": {"height": size, "width": size},
+        }
+    (folder / "preprocessor_config.json").write_text(json.dumps(own))
+
+
+def write_words(folder: Path) -> None:
+    """A tokenizer of whole words, with BERT's signs around them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = {word: number for number, word in enumerate((*SPECIAL, *WORDS))}
+    own = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    own.pre_tokenizer = pre_tokenizers.Whitespace()
+    own.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    PreTrainedTokenizerFast(
+        tokenizer_object=own,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        bos_token="[BOS]",
+    ).save_pretrained(folder)

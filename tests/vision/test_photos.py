@@ -1,0 +1,181 @@
+"""Photos are found by their names, read the same way, or refused with the reason."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.vision import photos
+from bias_pipeline.vision.photos import UnreadableError, find_photos, image_id, read_photo
+
+RED, WHITE = (255, 0, 0), (255, 255, 255)
+
+
+def saved(path: Path, image: Image.Image, **options: Any) -> Path:
+    image.save(path, **options)
+    return path
+
+
+# --- finding
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [
+        ("000000000139.jpg", "139"),
+        ("139.PNG", "139"),
+        ("COCO_train2014_000000000009.jpg", "9"),
+        ("COCO_9.jpg", "COCO_9"),
+        ("a042.webp", "a042"),
+        ("two.parts.jpg", "two.parts"),
+    ],
+)
+def test_a_name_is_an_id(name: str, identifier: str) -> None:
+    assert image_id(name) == identifier
+
+
+def test_other_files_are_passed_over(tmp_path: Path) -> None:
+    for name in ("1.jpg", "2.JPEG", ".3.jpg", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "4.jpg").mkdir()
+    assert find_photos(tmp_path) == {"1": tmp_path / "1.jpg", "2": tmp_path / "2.JPEG"}
+
+
+@pytest.mark.parametrize("names", [("7.jpg", "7.png"), ("007.jpg", "7.jpg")])
+def test_two_files_of_one_image_are_refused_with_both_names(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match=f"{names[0]} and {names[1]} are both image 7"):
+        find_photos(tmp_path)
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.jpg")).touch()
+    with pytest.raises(DataError, match="cannot be an image id; rename it"):
+        find_photos(tmp_path)
+
+
+def test_a_folder_without_photos_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="no photos in it"):
+        find_photos(tmp_path)
+
+
+def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="No such file"):
+        find_photos(tmp_path / "absent")
+
+
+# --- reading
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "suffix", "seen"),
+    [
+        ("L", 90, ".png", (90, 90, 90)),
+        ("1", 1, ".png", WHITE),
+        ("LA", (90, 255), ".png", (90, 90, 90)),
+        ("RGBA", (*RED, 255), ".png", RED),
+        ("RGBA", (*RED, 0), ".png", WHITE),
+        ("I;16", 257 * 90, ".png", (90, 90, 90)),
+        ("P", 0, ".gif", (0, 0, 0)),
+        ("RGB", RED, ".bmp", RED),
+        ("CMYK", (0, 255, 255, 0), ".tif", RED),
+    ],
+)
+def test_any_kind_of_picture_is_rgb(
+    mode: str, colour: Any, suffix: str, seen: tuple[int, int, int], tmp_path: Path
+) -> None:
+    path = saved(tmp_path / f"x{suffix}", Image.new(mode, (8, 8), colour))
+    found = read_photo(path)
+    assert (found.mode, found.getpixel((3, 3))) == ("RGB", seen)
+
+
+def test_a_cmyk_jpeg_is_rgb(tmp_path: Path) -> None:
+    path = saved(tmp_path / "x.jpg", Image.new("CMYK", (8, 8), (0, 255, 255, 0)))
+    assert np.allclose(read_photo(path).getpixel((3, 3)), RED, atol=3)
+
+
+def test_transparency_of_a_palette_is_white(tmp_path: Path) -> None:
+    path = saved(tmp_path / "x.png", Image.new("P", (8, 8), 0), transparency=0)
+    assert read_photo(path).getpixel((3, 3)) == WHITE
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_a_photo_is_upright(turn: int, tmp_path: Path) -> None:
+    """All eight ways a camera may have lain: the red corner comes out at the upper left."""
+    upright = Image.new("RGB", (24, 16))
+    upright.paste(RED, (0, 0, 8, 8))
+    undone = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # Pillow's numbers of the inverse turns
+    stored = upright if turn == 1 else upright.transpose(Image.Transpose(undone[turn]))
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    path = saved(tmp_path / "x.png", stored, exif=exif)
+    assert np.array_equal(np.asarray(read_photo(path)), np.asarray(upright))
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
+def test_broken_orientation_does_not_cost_the_photo(tmp_path: Path) -> None:
+    path = saved(
+        tmp_path / "x.jpg", Image.new("RGB", (8, 8)), exif=b"Exif\0\0MM\0*\0\0\0\x08garbage"
+    )
+    assert read_photo(path).size == (8, 8)
+
+
+def jpeg() -> bytes:
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+    content = io.BytesIO()
+    Image.fromarray(noise).save(content, "JPEG")
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"hello", "not a picture in a known format"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture in a known format"),
+        (jpeg()[:900], "truncated"),
+        (jpeg()[:30], "."),
+    ],
+)
+def test_a_broken_file_has_a_reason(content: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.jpg"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableError, match=reason) as refused:
+        read_photo(path)
+    assert refused.value.lasting
+
+
+def test_a_file_that_has_gone_may_come_back(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="No such file") as refused:
+        read_photo(tmp_path / "x.jpg")
+    assert not refused.value.lasting
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    path = saved(tmp_path / "x.png", Image.new("1", (20_000, 20_000)))
+    with pytest.raises(UnreadableError, match="more than 89,478,485 pixels"):
+        read_photo(path)
+
+
+def test_a_photo_below_the_threshold_of_pillow_may_be_too_large_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(photos, "MAX_PIXELS", 63)
+    with pytest.raises(UnreadableError, match="more than 63 pixels"):
+        read_photo(saved(tmp_path / "x.png", Image.new("1", (8, 8))))
+
+
+def test_a_strip_is_refused(tmp_path: Path) -> None:
+    """Scaled to a model's height it would be as wide as memory."""
+    with pytest.raises(UnreadableError, match="times as long as wide"):
+        read_photo(saved(tmp_path / "x.png", Image.new("1", (3000, 1))))
