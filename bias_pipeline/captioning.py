@@ -5,13 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 
-from bias_pipeline.blocks import BlockStore
 from bias_pipeline.captioners.generate import KINDS, Captioner, check_prompt
-from bias_pipeline.describing import Model, describe_share, report, size_of
-from bias_pipeline.gathering import gather, write_captions
-from bias_pipeline.pretrained import device_of, find_pretrained
-from bias_pipeline.share_options import check_words, parser, positive
+from bias_pipeline.sharded.blocks import BlockStore
+from bias_pipeline.sharded.describing import Model, describe_share, report, size_of
+from bias_pipeline.sharded.gathering import gather, write_captions
+from bias_pipeline.sharded.options import check_words, parser, positive
 from bias_pipeline.vision.photos import find_photos
+from bias_pipeline.vision.pretrained import device_of, find_pretrained
 
 JOB = "caption"
 VERSION = 1  # raised when the same model would write other captions

@@ -7,14 +7,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.blocks import BlockStore
 from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.describing import Model, describe_share, report, size_of
 from bias_pipeline.encoders.clip import KINDS, ClipPhotos, ClipTexts
-from bias_pipeline.gathering import gather, write_embeddings
-from bias_pipeline.pretrained import device_of, find_pretrained
-from bias_pipeline.share_options import check_words, parser
+from bias_pipeline.sharded.blocks import BlockStore
+from bias_pipeline.sharded.describing import Model, describe_share, report, size_of
+from bias_pipeline.sharded.gathering import gather, write_embeddings
+from bias_pipeline.sharded.options import check_words, parser
 from bias_pipeline.vision.photos import find_photos
+from bias_pipeline.vision.pretrained import device_of, find_pretrained
 
 JOB = "embed"
 VERSION = 1  # raised when the same model would give other vectors

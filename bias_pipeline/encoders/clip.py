@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.pretrained import Preprocessing, Pretrained, load, tokenizer
 from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.vision.pretrained import Preprocessing, Pretrained, load, tokenizer
 
 if TYPE_CHECKING:
     import torch

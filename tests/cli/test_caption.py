@@ -96,7 +96,8 @@ def test_many_tasks_write_what_one_writes(
     count: int, caption: Caption, run: Run, alone: dict[Any, str]
 ) -> None:
     for number in range(count):
-        caption("--shard", f"{number}/{count}")
+        code, told = caption("--shard", f"{number}/{count}")
+        assert code == 0, told
     assert gathered(run) == alone
 
 

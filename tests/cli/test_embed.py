@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.encoders.clip import ClipPhotos
-from bias_pipeline.gathering import MISSING, read_embeddings
+from bias_pipeline.sharded.gathering import MISSING, read_embeddings
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 from tests.cli.commands import Run, start, wait_for
 from tests.photo_folder import BROKEN, break_some, write_photos
@@ -462,7 +462,7 @@ def test_a_full_disk_is_told(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> N
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.blocks.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.sharded.blocks.replace_file", full)
     code, printed = embed()
     assert (code, "No space left on device" in printed) == (5, True)
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.blocks import NOT_YET, BlockStore, find_store
 from bias_pipeline.cache import replace_file, replacing
 from bias_pipeline.corpus import id_key
-from bias_pipeline.describing import named
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.sharded.blocks import NOT_YET, BlockStore, find_store
+from bias_pipeline.sharded.describing import named
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from bias_pipeline import stopping
-from bias_pipeline.blocks import Block, BlockStore
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.progress import bar, track
-from bias_pipeline.shards import Shard, blocks_of
+from bias_pipeline.sharded.blocks import Block, BlockStore
+from bias_pipeline.sharded.shards import Shard, blocks_of
 from bias_pipeline.vision.photos import UnreadableError
 
 S = TypeVar("S")

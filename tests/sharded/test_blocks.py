@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bias_pipeline.blocks import NOT_YET, Block, BlockStore, find_store
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.shards import blocks_of
+from bias_pipeline.sharded.blocks import NOT_YET, Block, BlockStore, find_store
+from bias_pipeline.sharded.shards import blocks_of
 
 IDS = tuple(str(number) for number in range(300))
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.cache import replace_file
 from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
-from bias_pipeline.shards import blocks_of
+from bias_pipeline.sharded.shards import blocks_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

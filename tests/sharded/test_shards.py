@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.shards import LARGEST_BLOCK, Shard, blocks_of
+from bias_pipeline.sharded.shards import LARGEST_BLOCK, Shard, blocks_of
 
 IDS = [str(number) for number in range(20_000)]
 

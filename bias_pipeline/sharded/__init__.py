@@ -1,0 +1,1 @@
+"""A large job in tasks that never meet: shares, blocks, and all of it in one file at the end."""
