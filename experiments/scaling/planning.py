@@ -23,8 +23,8 @@ from experiments.study import markdown
 
 HERE = Path(__file__).resolve().parent
 CAPTIONS_PER_IMAGE = 6  # one of the captioner, five of people
-SIZES = (1_250, 2_500, 5_000)
-CHECKED = 10_000
+SIZES = (2_500, 5_000, 10_000)
+CHECKED = 20_000
 METRICS = {"lic": 2, "dbac": 2, "ba_directional": 1, "gender_error": 1, "quality": 1}
 TARGET = 10_000_000
 CAPTIONERS, ATTRIBUTES, SEEDS = 7, 2, 10

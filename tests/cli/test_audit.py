@@ -139,7 +139,7 @@ def test_without_labels_it_says_how_it_is_used(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "dbac", "seeds"), [(1e6, True, 5), (60.0, True, 3), (0.0, False, 3)]
+    ("seconds", "dbac", "seeds"), [(1e6, True, 5), (80.0, True, 3), (0.0, False, 3)]
 )
 def test_less_time_means_fewer_seeds_then_fewer_metrics(
     seconds: float, dbac: bool, seeds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
