@@ -24,9 +24,9 @@ from bias_pipeline.split import SMALLEST_GROUP
 
 # Attributes that are another one read differently.
 _VARIANTS = frozenset({"race_unsure"})
-# Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell: rather
-# more than benchmarks/audit.py measured from 5,000 to 1,200,000 captions, so that a slower machine
-# keeps its time too. leakage and lic train the same attackers, once. dbac is from the COCO
+# Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell:
+# rather more than benchmarks/audit.py measured from 5,000 to 1,200,000 captions, so that a slower
+# machine keeps its time too. leakage and lic train the same attackers, once. dbac is from the COCO
 # captions (34 s for 60,000 and three seeds) and the embedded ones (52 s for two).
 _PER_SEED = {"lic": 3.5e-5, "leakage": 0.0, "dbac": 3e-4, "dpa": 1e-5}
 _PER_CAPTION, _PER_CELL = 3e-6, 0.45
