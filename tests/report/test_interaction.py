@@ -291,6 +291,20 @@ def test_print_has_everything_and_no_controls(shown: Browser) -> None:
     shown.ask("Emulation.setEmulatedMedia", media="")
 
 
+def test_printed_tables_fit_on_paper(chromium: Browser, written: Path) -> None:
+    chromium.show(written, width=718, height=1000)  # A4 less its margins, in CSS pixels
+    chromium.ask("Emulation.setEmulatedMedia", media="print")
+    wide = "[...document.querySelectorAll('table')].filter(t => t.offsetWidth > 718).length"
+    assert chromium.run(wide) == 0
+    chromium.ask("Emulation.setEmulatedMedia", media="")
+
+
+def test_settings_of_runs_are_not_printed(shown: Browser) -> None:
+    shown.ask("Emulation.setEmulatedMedia", media="print")
+    assert _visible(shown, "#runs ~ details pre") == []
+    shown.ask("Emulation.setEmulatedMedia", media="")
+
+
 def test_without_scripts_the_figures_stand_still(chromium: Browser, written: Path) -> None:
     chromium.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
