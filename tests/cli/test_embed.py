@@ -162,7 +162,12 @@ def test_a_stopped_task_keeps_what_is_finished(
         return describe(self, batch)
 
     monkeypatch.setattr(ClipPhotos, "describe", stopped_at_the_third)
-    assert embed("--batch", "20")[0] == code
+    # A test run in the background ignores SIGINT, and the command would go on doing so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert embed("--batch", "20")[0] == code
+    finally:
+        signal.signal(signal.SIGINT, before)
     before = blocks()
     assert before
     embed("--batch", "20")

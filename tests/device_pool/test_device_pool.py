@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -18,6 +20,7 @@ import pytest
 from bias_pipeline import composition
 from bias_pipeline.cluster import check
 from bias_pipeline.errors import UsageError
+from hydra_plugins.device_pool import _locks, launcher
 from hydra_plugins.device_pool._locks import folder_of_locks, take
 from hydra_plugins.device_pool.launcher import device_names
 from tests.cli.commands import SMALL, results, start
@@ -32,6 +35,8 @@ def app(folder: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(APP), "-m", *POOL, *own, *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # A test run in the background ignores SIGINT, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
 
 
@@ -126,6 +131,13 @@ def test_a_sweep_that_is_stopped_ends_its_jobs(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=30)
     assert take(["a"], folder_of_locks(str(tmp_path / "locks"))) is not None
+
+
+@pytest.mark.parametrize("module", [launcher, _locks])
+def test_examples_hold(module: ModuleType) -> None:
+    """Collected by pytest the plugin would be imported under another name, beside its own."""
+    found = doctest.testmod(module)
+    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 def test_devices_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def test_a_negative_number_has_a_minus() -> None:
 
 
 def test_a_table_that_stands_alone_says_how_it_is_read(exported: Mapping[str, bytes]) -> None:
-    table = exported["tables/01-x-x-1.tex"].decode()
+    table = exported["tables/01-x-data-set-x-1.tex"].decode()
     assert "Fractions in per cent" in table
     assert "than every other captioner beyond chance" in table
 
@@ -163,7 +163,7 @@ def test_html_has_the_same_bold_cells() -> None:
 
 
 def test_csv_has_numbers_with_their_intervals(exported: Mapping[str, bytes]) -> None:
-    (line, *_) = csv.DictReader(io.StringIO(exported["tables/01-x-x-1.csv"].decode()))
+    (line, *_) = csv.DictReader(io.StringIO(exported["tables/01-x-data-set-x-1.csv"].decode()))
     assert (line["lic"], line["lic ci_low"], line["images"]) == ("0.1", "0.5", "10")
 
 
