@@ -166,11 +166,15 @@ def test_tasks_of_an_array_embed_the_photos_of_a_folder(
     embed = f"-m bias_pipeline embed {photos} --model {clip} --out out --threads 1"
     wrapped = ["--wrap", f"exec {sys.executable} {embed}"]
     subprocess.run(
-        ["sbatch", "--wait", "--array=5-7", "--mem=2G", "--output=%a.log", *wrapped],
+        ["sbatch", "--array=5-7", "--mem=2G", "--output=%a.log", *wrapped],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), **slurm},
         check=True,
         timeout=100,
+    )
+    # Not by sbatch --wait, which asks again after half a minute.
+    wait_for(
+        lambda: len([log for log in tmp_path.glob("?.log") if "--gather" in log.read_text()]) == 3
     )
     done = run("embed", "--gather", "out")
     assert done.returncode == 0, done.stderr
