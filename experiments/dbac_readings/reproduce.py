@@ -157,10 +157,15 @@ def assumption_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the rows and the tables made of them."""
-    # Pairs and tasks would make the file tens of thousands of lines long.
-    named = rows["part"].str.contains("quality|prior|mentions|counts|shared|none")
-    rows = rows[named | rows["part"].isin(DIRECTIONS)]
-    rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+    # Pairs and tasks would make the file tens of thousands of lines long. What a side is
+    # alone is the same however pairs are put together, so it is kept once.
+    forms = (*PRIORS, "priors")
+    scores = [*DIRECTIONS, *(f"{d}:{form}" for d, form in product(DIRECTIONS, forms))]
+    named = rows["part"].str.contains(":quality:|:prior:|:mentions:")
+    once = named & (rows["aggregate"] == "per_pair")
+    rows = rows[once | rows["part"].isin(scores)]
+    told = rows.loc[:, rows.nunique(dropna=False) > 1].drop(columns="study")
+    told.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
     table = readings(rows)
     tables = {"The paper's conclusions under our readings": conclusion_table(table)}
     for attribute in sorted(set(rows["attribute"])):
