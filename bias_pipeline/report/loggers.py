@@ -19,6 +19,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.report.apart import run_apart
 from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
 
 log = logging.getLogger(__name__)
@@ -210,17 +211,9 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
     Returns:
         Whether it took the run.
     """
-    code = "from bias_pipeline.report import loggers; loggers.record_from_stdin()"
-    order = json.dumps({"content": content, "folder": str(folder)})
+    order = {"content": content, "folder": str(folder)}
     try:
-        done = subprocess.run(  # noqa: S603 - our own code
-            [sys.executable, "-c", code],
-            input=order.encode(),
-            capture_output=True,
-            timeout=timeout_s,
-            # A service that this process started would take the run for one of its own.
-            env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
-        )
+        done = run_apart("loggers", "record_from_stdin", order, timeout_s)
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0

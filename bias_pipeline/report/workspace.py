@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.apart import run_apart
 from bias_pipeline.report.push import reachable_server
 from bias_pipeline.results import Result
 
@@ -67,17 +67,8 @@ def save_workspace(
     """
     server = reachable_server()
     order = {"entity": entity, "project": project, "headlines": headlines_of(results)}
-    code = "from bias_pipeline.report import workspace; workspace.save_from_stdin()"
     try:
-        # A process of its own can be ended when it hangs.
-        done = subprocess.run(  # noqa: S603 - our own code
-            [sys.executable, "-c", code],
-            input=json.dumps(order),
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
-        )
+        done = run_apart("workspace", "save_from_stdin", order, timeout_s)
     except subprocess.TimeoutExpired as error:
         raise ResourceError(
             f"the W&B server at {server} did not take the workspace within {timeout_s:g} s; "

@@ -21,6 +21,10 @@ ATTRIBUTES = ("gender", "race", "race_unsure")
 DIRECTIONS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 # Two human caption positions and 100 resamples keep the study under half an hour on two cores.
 CHEAPER = ("seeds=3", "metric.positions=2", "stats.resamples=100")
+# Columns that say the same of every row.
+SAME = (
+    "metric", "metric_version", "dataset", "alignment", "p_value", "n_seeds", "seeds",
+)  # fmt: skip
 NEURAL = ("sat", "transformer", "oscar")
 
 
@@ -164,8 +168,7 @@ def write(rows: pd.DataFrame) -> None:
     named = rows["part"].str.contains(":quality:|:prior:|:mentions:")
     once = named & (rows["aggregate"] == "per_pair")
     rows = rows[once | rows["part"].isin(scores)]
-    told = rows.loc[:, rows.nunique(dropna=False) > 1].drop(columns="study")
-    told.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+    rows.drop(columns=[*SAME, "study"]).to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
     table = readings(rows)
     tables = {"The paper's conclusions under our readings": conclusion_table(table)}
     for attribute in sorted(set(rows["attribute"])):

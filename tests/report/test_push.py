@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from bias_pipeline.results import ResultStore
 from tests.report.test_loggers import result, silent_server
 
 __all__ = ["silent_server"]  # a fixture
+
+LIBRARY = pytest.mark.skipif(
+    find_spec("wandb_workspaces") is None, reason="pip install 'bias_pipeline[track]'"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +125,9 @@ def test_the_environments_mode_counts_more_than_a_key(
     assert push(folder).new == sent == []
 
 
+@pytest.mark.parametrize("word", ["--mode=online", pytest.param("--workspace", marks=LIBRARY)])
 def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
+    word: str,
     folder: Path,
     silent_server: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,7 +138,7 @@ def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
         "bias_pipeline.report.push.unanswered", lambda url: unanswered(silent_server)
     )
     started = time.monotonic()
-    code = main(["report", "wandb", str(folder), "--mode", "online"])
+    code = main(["report", "wandb", str(folder), word])
     assert (code, time.monotonic() - started < 10) == (5, True)
     assert "does not answer" in capsys.readouterr().err
 
