@@ -1,4 +1,8 @@
-"""Random numbers by name: a hash of what a number is for, never of how many were drawn before."""
+"""Random numbers by name: a hash of what a number is for, never of how many were drawn before.
+
+Every draw names its purpose in :func:`stream`, so that two purposes never decide by the same
+numbers: label noise that went by the numbers of the split fell on test images alone.
+"""
 
 from __future__ import annotations
 
@@ -34,3 +38,51 @@ def keys_of(texts: Iterable[str]) -> UIntArray:
     """
     digests = (hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8) for t in texts)
     return np.frombuffer(b"".join(d.digest() for d in digests), dtype="<u8").astype(np.uint64)
+
+
+# What is drawn, each from a stream of its own. The split came first and keeps the stream it had:
+# another one would train every attacker anew for nothing.
+PURPOSES = ("split", "noise", "resample", "bundle", "retry", "dropout")
+_SALTS = {**dict(zip(PURPOSES, keys_of(PURPOSES), strict=True)), "split": np.uint64(0)}
+
+
+def stream(purpose: str, seed: int, keys: UIntArray, part: UIntArray | None = None) -> UIntArray:
+    """Random 64-bit words, one for each key; the one function that makes them.
+
+    Args:
+        purpose: one of :data:`PURPOSES`.
+        seed: any whole number in [0, 2**64).
+        keys: (...) what the words belong to, such as :attr:`Corpus.keys`.
+        part: (...) which of several draws of one purpose, broadcast with ``keys``; None where
+            there is one.
+
+    Returns:
+        (...) uniform words; those of another purpose, seed or part are unrelated.
+
+    Raises:
+        KeyError: on an unknown purpose.
+
+    Example:
+        >>> keys = keys_of(["1", "2", "3"])
+        >>> bool((stream("split", 0, keys) == stream("noise", 0, keys)).any())
+        False
+    """
+    start = mix(np.array([seed], np.uint64) ^ _SALTS[purpose])
+    if part is not None:
+        start = mix(start ^ part)
+    return mix(keys ^ start)
+
+
+def derived_seed(purpose: str, seed: int, number: int) -> int:
+    """The seed of a further generator, such as that of a retry, in [0, 2**63).
+
+    Args:
+        purpose: see :func:`stream`.
+        seed: see there.
+        number: which one, from 0.
+
+    Example:
+        >>> derived_seed("retry", 0, 1) != derived_seed("retry", 1, 0)
+        True
+    """
+    return int(stream(purpose, seed, np.array([number], np.uint64))[0] >> np.uint64(1))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
-from bias_pipeline.hashing import mix
+from bias_pipeline.hashing import stream
 
 IntArray = npt.NDArray[np.int64]
 
@@ -141,7 +141,7 @@ class SplitRule:
 
 
 def _draw_hashed(rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
-    keys = mix(corpus.keys ^ mix(np.array([seed], np.uint64)))
+    keys = stream("split", seed, corpus.keys)
     parts: dict[str, list[IntArray]] = {"train": [], "test": [], "validation": []}
     for group in groups:
         order = group[np.argsort(keys[group], kind="stable")]

@@ -39,11 +39,11 @@ from bias_pipeline.attackers.training import (
     trained,
 )
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.hashing import derived_seed
 
 VERSION = 1  # raise it whenever any answer changes
 ATTEMPTS = 3
 EVERYONE = 1_000_000  # an ensemble of all attackers of a call
-RETRY_STRIDE = 1_000_003  # seeds of retries lie far from all seeds in use
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +229,7 @@ def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> T
 
 def _attempt(job: Job, number: int) -> Job:
     """The job with the seed of an attempt, the first of which is its own."""
-    return replace(job, seed=job.seed + number * RETRY_STRIDE)
+    return replace(job, seed=derived_seed("retry", job.seed, number)) if number else job
 
 
 def _hopeless(data: Labelled, job: Job) -> DataError:

@@ -18,6 +18,7 @@ from bias_pipeline.attackers.data import FloatArray, Labelled
 from bias_pipeline.attackers.probe import Answered, Job
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.attackers.team import WHOLE, Share
+from bias_pipeline.hashing import derived_seed
 
 if TYPE_CHECKING:
     import pytorch_lightning as pl
@@ -66,7 +67,8 @@ def trained(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> P
 
     own = prepare(recipe, data, job, share)
     if share.world > 1:
-        torch.manual_seed(job.seed + share.rank)  # dropout of its own; weights come from rank 0
+        # Dropout of its own; weights come from rank 0.
+        torch.manual_seed(derived_seed("dropout", job.seed, share.rank))
     fit(own.attacker, own.batches, recipe)
     return own
 

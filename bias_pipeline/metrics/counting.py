@@ -23,7 +23,7 @@ from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import offsets
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
-from bias_pipeline.hashing import UIntArray, mix
+from bias_pipeline.hashing import UIntArray, stream
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
@@ -270,7 +270,7 @@ class Bundles:
         most = int(np.clip(_CELLS // max(n_columns, 1), FEWEST_BUNDLES, MOST_BUNDLES))
         self.rows, self.bundle, self.keys = rows, np.arange(len(rows)), keys[rows]
         if len(rows) > most:
-            self.bundle = (mix(self.keys) % np.uint64(most)).astype(np.int64)
+            self.bundle = (stream("bundle", 0, self.keys) % np.uint64(most)).astype(np.int64)
             self.keys = np.arange(most, dtype=np.uint64)
 
     def sums(self, table: sparse.csr_array) -> FloatArray:

@@ -14,7 +14,7 @@ from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.hashing import keys_of, mix
+from bias_pipeline.hashing import keys_of, stream
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.counting import FloatArray, IntArray, Mask, Seen, choice
 from bias_pipeline.metrics.functional.dpa import EQUALISE
@@ -66,7 +66,7 @@ class DPA(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dpa",
         title="Directional predictability amplification (DPA)",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -251,12 +251,13 @@ class _Direction:
         """The labels as attackers of one seed see them."""
         own = self.question
         equalise = EQUALISE[self.metric.equalise]
-        keys = self.seen.corpus.keys[own.images] ^ mix(np.array([seed], np.uint64))
+        images = self.seen.corpus.keys[own.images]
         if not own.several:
-            return equalise(own.labels, own.predicted, len(own.classes), mix(keys))
+            noise = stream("noise", seed, images)
+            return equalise(own.labels, own.predicted, len(own.classes), noise)
         columns = [
-            equalise(labels, predicted, 2, mix(keys ^ key))
-            for labels, predicted, key in zip(
+            equalise(labels, predicted, 2, stream("noise", seed, images, task))
+            for labels, predicted, task in zip(
                 own.labels.T, own.predicted.T, keys_of(own.classes), strict=True
             )
         ]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.hashing import UIntArray, mix
+from bias_pipeline.hashing import UIntArray, stream
 from bias_pipeline.stats.scores import ScoreTable
 
 FloatArray = npt.NDArray[np.float64]
@@ -156,11 +156,10 @@ class Bootstrap:
             keys: (I,) hashes of the images' ids (:attr:`Corpus.keys`).
         """
         batch = max(1, _BATCH_BYTES // (8 * len(keys)))
-        root = mix(np.array([self.seed], np.uint64))
         for start in range(0, self.resamples, batch):
             stop = min(start + batch, self.resamples)
-            rows = mix(root ^ np.arange(start, stop, dtype=np.uint64))
-            yield _poisson(mix(keys ^ rows[:, None]))
+            rows = np.arange(start, stop, dtype=np.uint64)[:, None]
+            yield _poisson(stream("resample", self.seed, keys, rows))
 
 
 def _poisson(words: UIntArray) -> FloatArray:

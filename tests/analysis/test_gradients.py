@@ -22,6 +22,7 @@ from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Record
 from bias_pipeline.encoders.nets import word_vectors
 from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.hashing import derived_seed
 from bias_pipeline.split import Split
 from tests.analysis.test_words import lic
 from tests.attackers.test_neural import TELLING, N, chosen, flags, labelled, probe, splits
@@ -183,7 +184,7 @@ def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(neural, "_failed", lambda *_: next(failed))
     rows = np.arange(N)
     own = probe(trainer=flags(max_epochs=1)).attacker(labelled(), Job(5, rows[:60], rows[60:]))
-    assert own.seed == 5 + neural.RETRY_STRIDE
+    assert own.seed == derived_seed("retry", 5, 1)
 
 
 def test_model_and_human_sides_are_compared() -> None:

@@ -14,12 +14,13 @@ import torch
 from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.data import Labelled, Predictions
 from bias_pipeline.attackers.ensemble import Ensemble
-from bias_pipeline.attackers.neural import RETRY_STRIDE, NeuralProbe
+from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import Answered
 from bias_pipeline.attackers.record import recording
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.hashing import derived_seed
 from bias_pipeline.split import Split
 from tests.attackers.test_neural import N_TRAIN, flags, labelled, splits, tasks
 
@@ -204,7 +205,7 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(
     monkeypatch.setattr(neural, "train_ensemble", spoiled)
     with recording() as told:
         found = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
-    assert asked == [[0, 12, 456], [12 + RETRY_STRIDE]]
+    assert asked == [[0, 12, 456], [derived_seed("retry", 12, 1)]]
     assert told.failed == 1
     assert np.isfinite(found.probs).all()
 

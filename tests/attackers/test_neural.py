@@ -26,13 +26,14 @@ from omegaconf import OmegaConf
 from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
 from bias_pipeline.attackers.data import FloatArray, Labelled, Predictions
-from bias_pipeline.attackers.neural import ATTEMPTS, RETRY_STRIDE, NeuralProbe
+from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.probe import Answered, Job
 from bias_pipeline.attackers.record import recording
 from bias_pipeline.captions import Captions
 from bias_pipeline.door import main
 from bias_pipeline.encoders.nets import PAD, UNKNOWN
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.hashing import derived_seed
 from bias_pipeline.paths import conf_dir
 from bias_pipeline.split import Split
 
@@ -364,7 +365,7 @@ def test_a_failed_attacker_is_trained_again_from_the_next_derived_seed(
 ) -> None:
     seeds = failing(2, answer)
     probe().fit_predict(labelled(), splits(12))
-    assert seeds == [12, 12 + RETRY_STRIDE, 12 + 2 * RETRY_STRIDE]
+    assert seeds == [12, derived_seed("retry", 12, 1), derived_seed("retry", 12, 2)]
 
 
 @BAD
@@ -373,7 +374,7 @@ def test_a_failed_attacker_is_never_averaged_in(
 ) -> None:
     failing(1, answer)
     found = probe().fit_predict(labelled(), splits(12))
-    alone = probe().fit_predict(labelled(), splits(12 + RETRY_STRIDE))
+    alone = probe().fit_predict(labelled(), splits(derived_seed("retry", 12, 1)))
     np.testing.assert_array_equal(found.probs[0], alone.probs[0])
 
 
