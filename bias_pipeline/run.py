@@ -17,6 +17,7 @@ from bias_pipeline.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.progress import bar
 from bias_pipeline.results import Result, Row
+from bias_pipeline.split import Split
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def run_cell(
     """
     started = time.time()
     with bar(f"{metric.info.name} {corpus.captioner}"), recording() as training:
-        score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))
+        splits = metric.draw_splits(corpus, seeds)
+        score = metric.compute(corpus, splits=splits)
     rows = [
         _row(name, part, corpus, metric, seeds, run_id, origin)
         for name, part in score.parts.items()
@@ -62,7 +64,7 @@ def run_cell(
     account = asdict(training)
     curves = account.pop("curves")  # a line an epoch: a table beside the manifest
     manifest = {
-        **_manifest(corpus, score),
+        **_manifest(corpus, score, splits),
         "metric": _reading(metric.info, score),
         "training": account,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
@@ -134,7 +136,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
     }
 
 
-def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:
+def _manifest(corpus: Corpus, score: Score, splits: Sequence[Split]) -> dict[str, object]:
     return {
         "corpus": {
             "digest": corpus.digest,
@@ -145,7 +147,8 @@ def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:
         },
         "audit": dict(score.audit),
         "image_std": {name: part.estimate.image_std for name, part in score.parts.items()},
-        "notes": list(score.notes),
+        "split": {"copies": asdict(splits[0].copies)} if splits else {},
+        "notes": _notes(score, splits),
         "versions": _versions(),
         "machine": {
             "host": socket.gethostname(),
@@ -154,6 +157,11 @@ def _manifest(corpus: Corpus, score: Score) -> dict[str, object]:
             "cores": os.cpu_count(),
         },
     }
+
+
+def _notes(score: Score, splits: Sequence[Split]) -> list[str]:
+    """What a reader must see beside the numbers."""
+    return list(filter(None, [*score.notes, *(split.copies.note() for split in splits[:1])]))
 
 
 def _versions() -> dict[str, str]:

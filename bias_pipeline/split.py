@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.copies import originals
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.hashing import stream
@@ -19,6 +20,35 @@ IntArray = npt.NDArray[np.int64]
 
 PUBLISHED_SEEDS = (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234)
 SMALLEST_GROUP = 10
+
+_TEST, _HELD, _TRAIN = range(3)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Images that are copies of others.
+
+    Attributes:
+        images: how many of those drawn.
+        together: whether each was kept in the part of the image that it is a copy of.
+    """
+
+    images: int
+    together: bool
+
+    def note(self) -> str:
+        """What a reader must know; empty where there are none."""
+        if not self.images:
+            return ""
+        kept = (
+            "each is learnt from or tested together with its original"
+            if self.together
+            else "some are learnt from while their originals are tested (split.together)"
+        )
+        return f"{self.images} images are copies of others: {kept}"
+
+
+NO_COPIES = Copies(0, together=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +62,7 @@ class Split:
         validation: rows of the corpus, disjoint from both; empty unless the rule asks for them.
         balanced: whether every group is cut to the size of the smallest, dropping the rows that
             were drawn last.
+        copies: of images, see :class:`Copies`.
     """
 
     seed: int
@@ -39,6 +70,7 @@ class Split:
     test: IntArray
     validation: IntArray
     balanced: bool
+    copies: Copies = NO_COPIES
 
     def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Train and test positions within a table of labelled captions.
@@ -86,12 +118,18 @@ class SplitRule:
             few images still share the split; ``file`` pops images at random from the captioner's
             own file, as the published LIC code does (so the same seed gives every captioner
             another split).
+        together: keep images that are copies of one another (:mod:`bias_pipeline.copies`) in one
+            part, that of the first; an attacker tested on what it has learnt by heart says nothing
+            (ours). Without copies a split is the same either way. Where that would leave a group
+            without images to test or to learn from they are torn apart, which is said. Plays no
+            part where ``order`` is ``file``, since the published code knows no copies.
     """
 
     test_share: float = 0.1
     validation_share: float = 0.0
     balanced: bool = True
     order: str = "hashed"
+    together: bool = True
 
     def __post_init__(self) -> None:
         """Check the shares.
@@ -142,16 +180,36 @@ class SplitRule:
 
 def _draw_hashed(rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
     keys = stream("split", seed, corpus.keys)
-    parts: dict[str, list[IntArray]] = {"train": [], "test": [], "validation": []}
-    for group in groups:
-        order = group[np.argsort(keys[group], kind="stable")]
+    orders = [group[np.argsort(keys[group], kind="stable")] for group in groups]
+    part = np.full(len(corpus), -1)
+    for order in orders:
         tested = round(rule.test_share * len(order))
         held = tested + round(rule.validation_share * len(order))
-        parts["test"].append(order[:tested])
-        parts["validation"].append(order[tested:held])
-        parts["train"].append(order[held:])
-    drawn = {name: np.concatenate(part) for name, part in parts.items()}
-    return Split(seed=seed, balanced=rule.balanced, **drawn)
+        part[order] = np.repeat([_TEST, _HELD, _TRAIN], [tested, held - tested, len(order) - held])
+    first = originals(corpus)
+    whole = _reunited(part, first) if rule.together else part
+    torn = any(not {_TEST, _TRAIN} <= set(whole[order].tolist()) for order in orders)
+    test, held_out, train = (
+        np.concatenate([order[(part if torn else whole)[order] == number] for order in orders])
+        for number in (_TEST, _HELD, _TRAIN)
+    )
+    drawn = first[part >= 0]
+    copies = Copies(len(drawn) - len(np.unique(drawn)), rule.together and not torn)
+    return Split(seed, train, test, held_out, rule.balanced, copies)
+
+
+def _reunited(part: IntArray, first: IntArray) -> IntArray:
+    """Parts in which copies are where the first of their kind is.
+
+    Args:
+        part: (N,) part of each image, -1 for those that are not drawn.
+        first: (N,) from :func:`~bias_pipeline.copies.originals`.
+    """
+    drawn = np.flatnonzero(part >= 0)
+    _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)
+    found = part.copy()
+    found[drawn] = part[drawn][leader][which]
+    return found
 
 
 def _draw_from_file(

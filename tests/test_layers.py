@@ -16,7 +16,7 @@ LAYERS = [
     {"attribute"},
     {"corpus"},
     {"datasets"},
-    {"intersection"},
+    {"intersection", "copies"},
     {"text", "vision"},
     {"split", "encoders", "captioners", "sharded"},
     {"attackers"},

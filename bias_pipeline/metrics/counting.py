@@ -376,6 +376,35 @@ def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) ->
     return value
 
 
+def support(value: float) -> float:
+    """How common a task must be to count, as scikit-learn's ``min_df`` has it.
+
+    Raises:
+        UsageError: if it is below 0.
+    """
+    if not value >= 0:
+        raise UsageError(
+            f"metric.min_support={value} must be 0 or more: below 1 a share, such as 0.005 of "
+            "people's captions, from 1 on a number of them"
+        )
+    return value
+
+
+def least_share(min_support: float, n_images: int) -> float:
+    """The share that a task must reach.
+
+    Args:
+        min_support: below 1 that share; from 1 on a number of images, or of captions where there
+            is one an image, which makes what counts depend on the size of the sample.
+        n_images: how many there are.
+
+    Example:
+        >>> least_share(0.005, 8000), least_share(40, 8000)
+        (0.005, 0.005)
+    """
+    return min_support if min_support < 1 else min_support / max(n_images, 1)
+
+
 class _Resting:
     """What is said of the images that numbers rest on, once for each set of images.
 

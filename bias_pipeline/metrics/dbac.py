@@ -9,7 +9,7 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.metrics.base import Metric, MetricInfo, Score
-from bias_pipeline.metrics.counting import choice
+from bias_pipeline.metrics.counting import choice, support
 from bias_pipeline.metrics.dbac_counts import Counts
 from bias_pipeline.metrics.dbac_direction import Direction
 from bias_pipeline.metrics.dbac_findings import Findings
@@ -21,6 +21,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap
 Transform = Callable[[Corpus], Corpus]
 
 DIRECTIONS = ("a_to_t", "t_to_a")
+RARE = ("merge", "drop")
 
 
 class DBAC(Metric):
@@ -48,17 +49,22 @@ class DBAC(Metric):
         aggregate: see :func:`bias_pipeline.metrics.functional.dbac.score`.
         prior: see there.
         positions: how many human captions of an image are used.
-        min_support: how many captions of each side must hold a pair for it to count; ours.
+        min_support: the share of people's captions that must name a task; for ``t_to_a``, of
+            images that must hold an object and of people's captions that must name a group. Ours.
+            The data set alone decides, never the captioner; a number from 1 on counts images
+            instead, see :func:`~bias_pipeline.metrics.counting.least_share`.
+        rare: what becomes of tasks below that: ``merge`` makes one task of them all, so that
+            hardly anything hangs on where the line is drawn (ours); ``drop`` leaves them out.
         exclude_tasks: tasks left out; every image shows a person.
 
     Raises:
-        UsageError: on an unknown aggregate, prior or excluded task.
+        UsageError: on an unknown choice or excluded task, or a negative support.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -83,10 +89,11 @@ class DBAC(Metric):
         split: SplitRule,
         scoring: Scoring,
         stats: Bootstrap,
-        aggregate: str = "per_pair",
+        aggregate: str = "weighted",
         prior: str = "counts",
         positions: int = 5,
-        min_support: int = 50,
+        min_support: float = 0.005,
+        rare: str = "merge",
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         for name in exclude_tasks:
@@ -101,7 +108,8 @@ class DBAC(Metric):
         self.aggregate = choice("aggregate", aggregate, dbac.AGGREGATES)
         self.prior = choice("prior", prior, dbac.PRIORS)
         self.positions = positions
-        self.min_support = min_support
+        self.min_support = support(min_support)
+        self.rare = choice("rare", rare, RARE)
         self.tasks = tuple(name for name in task.tasks if name not in exclude_tasks)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:

@@ -13,9 +13,9 @@ from bias_pipeline.attackers.data import Labelled, Predictions
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.intersection import Intersection
+from bias_pipeline.metrics.counting import least_share
 from bias_pipeline.metrics.dbac_counts import Counts, FloatArray, IntArray
 from bias_pipeline.metrics.functional import dbac
-from bias_pipeline.metrics.functional.counts import known_mean
 from bias_pipeline.split import SMALLEST_GROUP, Split
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Direction:
         counts: Counts,
         splits: Sequence[Split],
     ) -> None:
-        self.metric, self.name, self.corpus, self.counts = metric, name, corpus, counts
+        self.metric, self.name, self.corpus = metric, name, corpus
         usable = (
             (counts.group >= 0) & (counts.captions["model"] > 0) & (counts.captions["human"] > 0)
         )
@@ -67,8 +67,7 @@ class Direction:
                 f"captioner {corpus.captioner!r}: DBAC needs images with model and human captions"
             )
         self.n_seeds = len(splits)
-        self.kept = self._kept_tasks()
-        self.tasks = tuple(metric.tasks[t] for t in self.kept)
+        self.counts = self._common_tasks(counts)
         self.supported = self._supported()
         attacked = SIDES if self.supported.any() else ()
         ready = corpus
@@ -90,20 +89,26 @@ class Direction:
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the values of the given and of the other variable."""
-        pair = (self.counts.groups, self.tasks)
+        pair = (self.counts.groups, self.counts.names)
         return pair if self.to_task else pair[::-1]
 
-    def _kept_tasks(self) -> IntArray:
-        """Tasks with images or captions enough to be worth an attacker."""
-        if self.to_task:
-            enough = [
-                self.counts.tasks[side][self.images].sum(axis=0)
-                / self.counts.captions[side][self.images].mean()
-                for side in SIDES
-            ]
-            return np.flatnonzero(np.min(enough, axis=0) >= self.metric.min_support)
-        held = self.counts.objects[self.images].sum(axis=0)
-        return np.flatnonzero(held >= self.metric.min_support)
+    @property
+    def least(self) -> float:
+        """The share that a task or group must reach."""
+        return least_share(self.metric.min_support, len(self.images))
+
+    def _common_tasks(self, counts: Counts) -> Counts:
+        """Counts of the tasks that are scored, which the data set alone decides.
+
+        Those that people's captions name (or images hold, where attackers guess objects) too seldom
+        are merged or dropped; whatever the captioner does, the pairs are the same.
+        """
+        share = counts.share(self.images)
+        if not self.to_task:
+            share = counts.objects[self.images].mean(axis=0)
+        rare = share < self.least
+        merged = rare & (share > 0) & (self.metric.rare == "merge")
+        return counts.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
 
     def _attack(self, ready: Corpus, side: str, splits: Sequence[Split]) -> list[Predictions]:
         captions = ready.side(side)
@@ -115,7 +120,7 @@ class Direction:
             own = captions.position(k)
             if len(own) == len(self.images):
                 labels = self.labels(own.images)
-                classes = self.counts.groups if self.to_task else self.tasks
+                classes = self.counts.groups if self.to_task else self.counts.names
                 name = f"{self.name}:{side}:{k}"
                 data = Labelled(name, own, labels, len(classes), classes)
                 answers.append(self.metric.probe.fit_predict(data, splits))
@@ -130,7 +135,7 @@ class Direction:
         """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
         if self.to_task:
             return self.counts.group[images]
-        return self.counts.objects[np.ix_(images, self.kept)].astype(np.int64)
+        return self.counts.objects[images].astype(np.int64)
 
     def _blocks(self, side: str) -> Iterator[_Block]:
         """Columns: the pairs (A->T) or the tasks (T->A), then all guesses together."""
@@ -157,35 +162,32 @@ class Direction:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
         captions = self.corpus.side(side)
         first = np.searchsorted(captions.images, images)
-        named = self.counts.by_caption[side][first + k].toarray()[:, self.kept]
+        named = self.counts.by_caption[side][first + k].toarray()
         group = np.eye(len(self.counts.groups))[truth]
         pairs: FloatArray = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)
         return pairs
 
     def _supported(self) -> npt.NDArray[np.bool_]:
-        """(G, O) pairs with captions enough on both sides.
+        """(G, O) pairs that people's captions hold, of groups that people name often enough.
 
-        Qualities of A->T belong to pairs, so each pair needs its captions. Those of T->A belong
-        to tasks; it is enough that captions name a group at all.
+        None if the captioner never names any value of the other variable, as of silence nothing
+        can be said, or if a group has too few images to learn from.
         """
-        if self.to_task:
-            ones = np.ones((1, len(self.images)))
-            enough = [
-                self._mentions(side, ones)[0, 0] / self.counts.captions[side][self.images].mean()
-                for side in SIDES
-            ]
-            return np.min(enough, axis=0) >= self.metric.min_support
-        named = [self.counts.named[side][self.images].sum(axis=0) for side in SIDES]
-        groups = np.min(named, axis=0) >= SMALLEST_GROUP
-        return np.broadcast_to(groups, (len(self.tasks), len(groups)))
+        every = np.ones((1, len(self.images)))
+        sizes = np.bincount(self.counts.group[self.images], minlength=len(self.counts.groups))
+        held: npt.NDArray[np.bool_] = self._mentions("human", every)[0, 0] > 0
+        if not self.to_task:
+            held = held & (self._other("human", every)[0] >= self.least)
+        speaks = self._mentions("model", every)[0, 0][held].sum() > 0
+        return held & speaks & (sizes.min() >= SMALLEST_GROUP)
 
     def _mentions(self, side: str, weights: FloatArray) -> FloatArray:
         """(B, 1, G, O) weighted number of captions of each pair."""
         group = np.eye(len(self.counts.groups))[self.counts.group[self.images]]
         if self.to_task:
-            given, other = group, self.counts.tasks[side][np.ix_(self.images, self.kept)]
+            given, other = group, self.counts.tasks[side][self.images]
         else:
-            given = self.counts.objects[np.ix_(self.images, self.kept)]
+            given = self.counts.objects[self.images]
             other = self.counts.named[side][self.images]
         pairs = (given[:, :, None] * other[:, None, :]).reshape(len(self.images), -1)
         shape = (len(weights), 1, given.shape[1], other.shape[1])
@@ -196,12 +198,12 @@ class Direction:
         if self.to_task:
             held = np.eye(len(self.counts.groups))[self.counts.group[self.images]]
         else:
-            held = self.counts.objects[np.ix_(self.images, self.kept)]
+            held = self.counts.objects[self.images]
         return (weights @ held / weights.sum(axis=1, keepdims=True))[:, None, :]
 
     def _other(self, side: str, weights: FloatArray) -> FloatArray:
         """(B, 1, O) P(other): share of the side's captions that name each value."""
-        counts = self.counts.tasks[side][:, self.kept] if self.to_task else self.counts.named[side]
+        counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
         captions = weights @ self.counts.captions[side][self.images, None]
         return (weights @ counts[self.images] / captions)[:, None, :]
 
@@ -261,7 +263,24 @@ class Direction:
             for g, o in zip(*np.nonzero(self.supported), strict=True)
         }
         if self.by_group:
-            known = np.where(self.supported, pairs, np.nan)
-            means = known_mean(known if self.to_task else np.swapaxes(known, -1, -2), 1)
-            found |= {f":group:{name}": means[..., g] for g, name in enumerate(self.counts.groups)}
+            found |= {
+                f":group:{name}": self._of_group(g, model, human, given)
+                for g, name in enumerate(self.counts.groups)
+            }
         return {self.name + name: values for name, values in found.items()}
+
+    def _of_group(
+        self, group: int, model: dbac.Side, human: dbac.Side, given: FloatArray
+    ) -> FloatArray:
+        """(B, S) the score over the pairs of one group."""
+        own = np.zeros_like(self.supported)
+        own[(group, slice(None)) if self.to_task else (slice(None), group)] = True
+        how = self.metric.aggregate
+        return dbac.score(
+            model,
+            human,
+            given,
+            self.supported & own,
+            aggregate="weighted" if how == "marginal" else how,  # which knows no pairs
+            prior=self.metric.prior,
+        )

@@ -11,7 +11,6 @@ from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.dbac_counts import IntArray
 from bias_pipeline.metrics.dbac_direction import Direction
 from bias_pipeline.metrics.worst_group import gap_of, sentence
-from bias_pipeline.split import SMALLEST_GROUP
 from bias_pipeline.stats.bootstrap import Estimate, steady
 from bias_pipeline.text.mentions import neutral_rate
 
@@ -27,11 +26,7 @@ class Findings:
         self.direction = direction
         self.name, self.metric, self.to_task = direction.name, direction.metric, direction.to_task
         self.corpus, self.counts, self.images = direction.corpus, direction.counts, direction.images
-        self.kept, self.supported, self.values = (
-            direction.kept,
-            direction.supported,
-            direction.values,
-        )
+        self.supported, self.values = direction.supported, direction.values
 
     def score(self) -> Score:
         """Estimates of all numbers, with what drives the headline in a sentence."""
@@ -75,12 +70,14 @@ class Findings:
         """A headline that is absent, and why; nothing was trained for it."""
         nan = float("nan")
         absent = Estimate(nan, nan, nan, nan, nan, nan, self.direction.n_seeds)
-        arrow, needs = ("A->T", f"{self.metric.min_support} captions that name a task")
-        if not self.to_task:
-            arrow, needs = ("T->A", f"{SMALLEST_GROUP} captions that name a group, and objects")
+        arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
+        share = f"{100 * self.direction.least:.2g}"
         return Score(
             parts={self.name: self._part(self.name, absent)},
-            notes=[f"{arrow} cannot be scored: no pair has {needs} on both sides"],
+            notes=[
+                f"{arrow} cannot be scored: no {what} is named by {share} % of people's captions "
+                "(metric.min_support) and by the captioner at all"
+            ],
             tables={"examples": [], "resample": []},
         )
 
@@ -155,9 +152,9 @@ class Findings:
         group, task = (g, o) if self.to_task else (o, g)
         held = self.counts.group[self.images] == group
         if self.to_task:
-            held &= self.counts.tasks["model"][self.images, self.kept[task]] > 0
+            held &= self.counts.tasks["model"][self.images, task] > 0
         else:
-            held &= self.counts.objects[self.images, self.kept[task]] > 0
+            held &= self.counts.objects[self.images, task] > 0
         return self.images[held]
 
     def _examples(self, estimates: Mapping[str, Estimate]) -> Iterator[dict[str, object]]:
@@ -185,7 +182,7 @@ class Findings:
             group, task = (g, o) if self.to_task else (o, g)
             of_group = (self.counts.group[self.images] == group).mean()
             source = self.counts.tasks["model"] if self.to_task else self.counts.objects
-            of_task = (source[self.images, self.kept[task]] > 0).mean()
+            of_task = (source[self.images, task] > 0).mean()
             weight = of_group * of_task / (len(holders) / len(self.images))
             for row in holders:
                 columns = self._pair_columns(g, o, estimate)

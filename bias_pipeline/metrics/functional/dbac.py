@@ -17,7 +17,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 EPSILON = 1e-8
-AGGREGATES = ("per_pair", "per_caption", "marginal")
+AGGREGATES = ("weighted", "per_pair", "per_caption", "marginal")
 PRIORS = ("counts", "shared", "none")
 
 
@@ -43,7 +43,8 @@ def omega(quality: FloatArray, other: FloatArray, given: FloatArray) -> FloatArr
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
     With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
-    P(other | given), by Bayes.
+    P(other | given), by Bayes. A value that is never named has omega 0: no attacker answered, but
+    whatever its quality, it would be multiplied by 0.
 
     Args:
         quality: (..., G, O).
@@ -55,7 +56,8 @@ def omega(quality: FloatArray, other: FloatArray, given: FloatArray) -> FloatArr
         [[0.32]]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return quality * other[..., None, :] / given[..., :, None]
+        found = quality * other[..., None, :] / given[..., :, None]
+    return np.where(other[..., None, :] == 0, 0.0, found)
 
 
 def dbac(model: FloatArray, human: FloatArray, epsilon: float = EPSILON) -> FloatArray:
@@ -86,7 +88,7 @@ def score(
     given: FloatArray,
     supported: npt.NDArray[np.bool_],
     *,
-    aggregate: str = "per_pair",
+    aggregate: str = "weighted",
     prior: str = "counts",
     epsilon: float = EPSILON,
 ) -> FloatArray:
@@ -96,10 +98,12 @@ def score(
         model: the captioner's side.
         human: people's side.
         given: (..., G) P(given), from image labels, the same for both sides.
-        supported: (G, O) which pairs have captions enough to count.
-        aggregate: ``per_pair``: mean of the pairs' DBAC; ``per_caption``: DBAC of omegas averaged
-            over mentions, so frequent pairs weigh more; ``marginal``: DBAC of the overall quality
-            times the mean of P(other) over the mean of P(given).
+        supported: (G, O) which pairs count.
+        aggregate: ``weighted``: mean of the pairs' DBAC, each as heavy as people's captions hold
+            it, so that the noise of a rare pair decides nothing (ours); ``per_pair``: their plain
+            mean, the printed reading; ``per_caption``: DBAC of omegas averaged over each side's own
+            mentions; ``marginal``: DBAC of the overall quality times the mean of P(other) over the
+            mean of P(given).
         prior: P(other) of a side: ``counts``: from its own captions, as published; a captioner
             that merely says more then scores above 0 (+1/3 for twice as much). ``shared``: from
             human captions on both sides, which repairs that. ``none``: left out.
@@ -121,7 +125,8 @@ def score(
             for own, side in zip(omegas, (model, human), strict=True)
         )
         return dbac(one, two, epsilon)
-    return _mean(pair_scores(model, human, given, prior, epsilon), supported.astype(np.float64))
+    weights = human.mentions if aggregate == "weighted" else np.ones_like(human.mentions)
+    return _mean(pair_scores(model, human, given, prior, epsilon), weights * supported)
 
 
 def _shown(model: Side, human: Side, prior: str) -> list[tuple[Side, FloatArray]]:
