@@ -25,7 +25,9 @@ from bias_pipeline.metrics.counting import (
     by_group,
     choice,
     crossed,
+    least_share,
     only,
+    support,
 )
 from bias_pipeline.metrics.functional.cooccurrence import (
     bias_disparity,
@@ -33,18 +35,21 @@ from bias_pipeline.metrics.functional.cooccurrence import (
     mention_distance,
     skew,
 )
-from bias_pipeline.metrics.functional.counts import known_mean
+from bias_pipeline.metrics.functional.counts import weighted_mean
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 GROUPS = ("captions", "labels")
+AGGREGATES = ("weighted", "per_object")
 
 
 class Cooccurrence(TaskMetric):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and what goes with it.
 
     An object's skew is how far the groups it is named with are from even: with two groups
-    |ratio to men - 1/2|. ``model`` and ``human`` are means over objects, ``score`` their
-    difference, ``object:NAME`` the increase of one object. Further parts:
+    |ratio to men - 1/2|. ``model`` and ``human`` are means over objects, each as heavy as people
+    name it, ``score`` is the mean increase, ``object:NAME`` the increase of one object. Which
+    objects count is decided by people's captions alone, whoever captions beside them. Further
+    parts:
 
     * ``object:NAME:model`` and ``:human``: the object's ratio to the first group, c(o, first) over
       c(o, any one group), of all captions that a side has;
@@ -64,8 +69,12 @@ class Cooccurrence(TaskMetric):
         groups: the group that a caption names (``captions``; those that name none or several are
             left out), or the image's ``labels``.
         numerator: the group of the ratio; the attribute's first if left out.
-        min_support: how many captions of each side must name an object with one group for it to
-            count in means; ours.
+        min_support: the share of people's captions that must name an object with one group for it
+            to count in means (of the captioner's where there are none of people); ours. See
+            :func:`~bias_pipeline.metrics.counting.least_share`.
+        aggregate: ``weighted``: objects weigh in means as often as people name them with one
+            group, so that the noise of rare ones decides nothing (ours); ``per_object``: all alike,
+            as printed.
         positions: how many human captions of an image are used.
         words: see :class:`~bias_pipeline.metrics.counting.CountingMetric`.
         exclude_tasks: tasks left out; every image shows a person.
@@ -91,7 +100,8 @@ class Cooccurrence(TaskMetric):
         stats: Bootstrap,
         groups: str = "captions",
         numerator: str | None = None,
-        min_support: int = 50,
+        min_support: float = 0.005,
+        aggregate: str = "weighted",
         positions: int = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
@@ -99,7 +109,8 @@ class Cooccurrence(TaskMetric):
         super().__init__(attribute, task, stats, words, exclude_tasks)
         self.groups = choice("groups", groups, GROUPS)
         self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
-        self.min_support = min_support
+        self.min_support = support(min_support)
+        self.aggregate = choice("aggregate", aggregate, AGGREGATES)
         self.positions = positions
 
     def tally(self, seen: Seen) -> Tally:
@@ -124,12 +135,13 @@ class Cooccurrence(TaskMetric):
                 for part in sides.images
             }
             skews = {part: mean_of([skew(own) for own in each]) for part, each in pairs.items()}
-            values = {part: known_mean(own[:, kept], 1) for part, own in skews.items()}
-            values["undefined"] = np.isnan(skews["model"]).sum(axis=-1)
             pooled = {part: np.sum(each, axis=0) for part, each in pairs.items()}
+            weights = self._weights(pooled, kept)
+            values = {part: weighted_mean(own, weights) for part, own in skews.items()}
+            values["undefined"] = np.isnan(skews["model"]).sum(axis=-1)
             values |= self._ratios(pooled, seen)
             if "human:paired" in pairs:
-                values |= self._compared(skews, pooled, kept, seen)
+                values |= self._compared(skews, pooled, weights, seen)
             if "images" in sums:
                 values |= self._distances(pooled, sums["images"], seen, sides.positions)
             return values
@@ -142,6 +154,13 @@ class Cooccurrence(TaskMetric):
             audit={"objects_without_support": len(seen.tasks) - len(kept)},
             notes=[] if "human" in sides.images else ["no human captions: there is no score"],
         )
+
+    def _weights(self, pooled: dict[str, FloatArray], kept: IntArray) -> FloatArray:
+        """(B, T) how heavy each object is in a mean, 0 for those that do not count."""
+        named = pooled["human" if "human" in pooled else "model"].sum(axis=-2)
+        counted = np.zeros_like(named)
+        counted[:, kept] = named[:, kept] if self.aggregate == "weighted" else 1.0
+        return counted
 
     def _ratios(self, pooled: dict[str, FloatArray], seen: Seen) -> dict[str, FloatArray]:
         first = seen.groups.index(self.numerator)
@@ -156,13 +175,13 @@ class Cooccurrence(TaskMetric):
         self,
         skews: dict[str, FloatArray],
         pooled: dict[str, FloatArray],
-        kept: IntArray,
+        weights: FloatArray,
         seen: Seen,
     ) -> dict[str, FloatArray]:
         increase = skews["model:paired"] - skews["human:paired"]
         disparity = bias_disparity(pooled["model:paired"], pooled["human:paired"])
         return {
-            "score": known_mean(increase[:, kept], 1),
+            "score": weighted_mean(increase, weights),
             **{f"object:{task}": increase[:, t] for t, task in enumerate(seen.tasks)},
             **{
                 f"disparity:{group}:{task}": disparity[:, a, t]
@@ -196,16 +215,15 @@ class Cooccurrence(TaskMetric):
     def _kept(
         self, sides: CaptionSides, tables: dict[str, sparse.csr_array], n_groups: int
     ) -> IntArray:
-        parts = [p for p in ("model:paired", "human:paired") if p in sides.images] or ["model"]
+        part = "human" if "human" in sides.images else "model"
         sums = {name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()}
-        named = [
-            np.mean([by_group(own, n_groups)[0].sum(axis=0) for own in sides.each(part, sums)], 0)
-            for part in parts
-        ]
-        kept = np.flatnonzero(np.min(named, axis=0) >= self.min_support)
+        named = [by_group(own, n_groups)[0].sum(axis=0) for own in sides.each(part, sums)]
+        n_images = int(sides.images[part].sum())
+        least = least_share(self.min_support, n_images)
+        kept = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
         if not len(kept):
             raise NotApplicableError(
-                f"no object is named with one group by metric.min_support={self.min_support} "
-                "captions of each side; lower it"
+                f"no object is named with one group in {100 * least:.2g} % of {part} captions; "
+                "lower metric.min_support"
             )
         return kept

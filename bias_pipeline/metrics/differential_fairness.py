@@ -24,7 +24,9 @@ from bias_pipeline.metrics.counting import (
     by_group,
     choice,
     crossed,
+    least_share,
     one_hot,
+    support,
 )
 from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -45,8 +47,9 @@ class DifferentialFairness(TaskMetric):
         task: whose tasks count.
         stats: how intervals are made.
         prior: see :func:`~bias_pipeline.metrics.functional.fairness.epsilons`.
-        min_support: how many captions (of people, at each position; of the captioner where there
-            are none) must name a task; a maximum over rarer ones is noise. Ours.
+        min_support: the share of people's captions (of the captioner's where there are none) that
+            must name a task; a maximum over rarer ones is noise. Ours. See
+            :func:`~bias_pipeline.metrics.counting.least_share`.
         positions: how many human captions of an image are used.
         words: see :class:`~bias_pipeline.metrics.counting.CountingMetric`; plays no part but in
             what is said beside the numbers.
@@ -71,15 +74,15 @@ class DifferentialFairness(TaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        prior: str = "laplace",
-        min_support: int = 50,
+        prior: str = "proportional",
+        min_support: float = 0.005,
         positions: int = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, words, exclude_tasks)
         self.prior = choice("prior", prior, PRIORS)
-        self.min_support = min_support
+        self.min_support = support(min_support)
         self.positions = positions
 
     def tally(self, seen: Seen) -> Tally:
@@ -137,14 +140,28 @@ class DifferentialFairness(TaskMetric):
         }
 
     def _kept(self, seen: Seen, sides: CaptionSides) -> IntArray:
-        side, images = sides.best.partition(":")[0], sides.images[sides.best]
-        captions = seen.images(side)
-        named = np.asarray(seen.mentions(side)[images[captions]].sum(axis=0))
-        positions = sides.positions if side == "human" else 1
-        kept = np.flatnonzero(named / positions >= self.min_support)
+        """Tasks that people's captions name often enough, whatever the captioner says.
+
+        Raises:
+            NotApplicableError: if there is none, or the captioner names none of them.
+        """
+        side = "human" if "human" in sides.images else "model"
+        named, captions = _naming(seen, sides, side)
+        least = least_share(self.min_support, int(sides.images[side].sum()))
+        kept = np.flatnonzero(named / captions >= least)
         if not len(kept):
             raise NotApplicableError(
-                f"captioner {seen.corpus.captioner!r}: no task is named by "
-                f"metric.min_support={self.min_support} {side} captions; lower it"
+                f"captioner {seen.corpus.captioner!r}: no task is named in {100 * least:.2g} % of "
+                f"{side} captions; lower metric.min_support"
+            )
+        if not _naming(seen, sides, "model")[0][kept].any():
+            raise NotApplicableError(
+                f"captioner {seen.corpus.captioner!r} names no task: nothing can be said"
             )
         return kept
+
+
+def _naming(seen: Seen, sides: CaptionSides, side: str) -> tuple[FloatArray, int]:
+    """(T,) captions of a side that name each task, and how many captions there are."""
+    chosen = sides.images[side][seen.images(side)]
+    return np.asarray(seen.mentions(side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

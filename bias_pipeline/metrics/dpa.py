@@ -13,10 +13,18 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Corpus
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError
 from bias_pipeline.hashing import keys_of, stream
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
-from bias_pipeline.metrics.counting import FloatArray, IntArray, Mask, Seen, choice
+from bias_pipeline.metrics.counting import (
+    FloatArray,
+    IntArray,
+    Mask,
+    Seen,
+    choice,
+    least_share,
+    support,
+)
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
 from bias_pipeline.scoring import Scoring
@@ -54,13 +62,13 @@ class DPA(Metric):
             (passed on between images, ours) or ``none``. Flips that are alike for yes and no make
             rare tasks more frequent, so under ``flip`` a captioner that names tasks as people do
             scores above 0; ``exchange`` keeps how frequent they are.
-        min_support: how many images must hold a task, by labels and by captions, for it to count;
-            ours.
+        min_support: the share of images whose labels must hold a task for it to count, whatever
+            the captioner names; ours. See :func:`~bias_pipeline.metrics.counting.least_share`.
         words: a preset of the attribute whose words name the groups; None: its own words.
         exclude_tasks: tasks left out; every image shows a person.
 
     Raises:
-        UsageError: on an unknown choice or excluded task, or a support below 1.
+        UsageError: on an unknown choice or excluded task, or a negative support.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -88,14 +96,12 @@ class DPA(Metric):
         stats: Bootstrap,
         labels: str = "objects",
         equalise: str = "flip",
-        min_support: int = 50,
+        min_support: float = 0.005,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         for name in exclude_tasks:
             choice("exclude_tasks", name, task.tasks)
-        if min_support < 1:
-            raise UsageError(f"metric.min_support={min_support} must be at least 1")
         self.attribute = attribute
         self.task = task
         self.probe = probe
@@ -104,7 +110,7 @@ class DPA(Metric):
         self.stats = stats
         self.labels = choice("labels", labels, LABELS)
         self.equalise = choice("equalise", equalise, EQUALISE)
-        self.min_support = min_support
+        self.min_support = support(min_support)
         self.words = words
         self.exclude_tasks = tuple(exclude_tasks)
 
@@ -153,8 +159,8 @@ class DPA(Metric):
     def _a_to_t(self, seen: Seen, labels: IntArray, usable: Mask) -> Question:
         rows = np.flatnonzero(usable)
         named = _indicators(seen.by_image("model", seen.mentions("model")).toarray())
-        support = np.minimum(labels[rows].sum(axis=0), named[rows].sum(axis=0))
-        kept = np.flatnonzero(support >= self.min_support)
+        least = least_share(self.min_support, len(rows))
+        kept = np.flatnonzero(labels[rows].mean(axis=0) >= least)
         return Question(
             name="a_to_t",
             inputs=_written([[seen.groups[code]] for code in seen.codes[rows]], rows),
@@ -163,8 +169,7 @@ class DPA(Metric):
             classes=tuple(seen.tasks[t] for t in kept),
             lacking=""
             if len(kept)
-            else f"no task is in {self.min_support} images by labels and "
-            "by captions (metric.min_support)",
+            else f"no task is in {100 * least:.2g} % of images by label (metric.min_support)",
         )
 
     def _t_to_a(self, seen: Seen, labels: IntArray, usable: Mask) -> Question:

@@ -246,9 +246,9 @@ def test_an_unknown_task_is_refused() -> None:
         metric(exclude_tasks=["parasol"])
 
 
-def test_a_support_below_one_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"metric\.min_support=0"):
-        metric(min_support=0)
+def test_a_negative_support_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"metric\.min_support=-1"):
+        metric(min_support=-1)
 
 
 def test_without_objects_other_labels_are_offered() -> None:

@@ -89,6 +89,22 @@ def share(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=quotient, where=whole != 0)
 
 
+def weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted mean over the last axis without NaN; NaN where nothing that weighs is known.
+
+    Args:
+        values: (..., C).
+        weights: (..., C), 0 or more.
+
+    Example:
+        >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
+        1.5
+    """
+    known = np.isfinite(values)
+    used = np.where(known, weights, 0.0)
+    return share((np.where(known, values, 0.0) * used).sum(axis=-1), used.sum(axis=-1))
+
+
 def known_mean(values: FloatArray, axes: int) -> FloatArray:
     """Mean over the last axes without NaN; NaN where nothing is known.
 

@@ -9,18 +9,26 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-PRIORS: Mapping[str, float] = {"none": 0.0, "jeffreys": 0.5, "laplace": 1.0}
+PRIORS: Mapping[str, float] = {
+    "none": 0.0,
+    "jeffreys": 0.5,
+    "laplace": 1.0,
+    "proportional": 1.0,
+}
 
 
-def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "laplace") -> FloatArray:
+def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "proportional") -> FloatArray:
     """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
 
-    P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior.
+    P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. The same alpha for
+    all groups is no neutral prior where groups differ in size: of a task that is never named the
+    smaller group then seems to get more. ``proportional`` deals it out by size (ours).
 
     Args:
         joint: (..., K, T) captions of a group that name a task.
         groups: (..., K) captions of a group.
-        prior: name of alpha: ``laplace`` 1, ``jeffreys`` 1/2, ``none`` 0.
+        prior: name of alpha: ``laplace`` 1, ``jeffreys`` 1/2, ``none`` 0, ``proportional`` 1 on
+            average, K c(a) / c for a group.
 
     Returns:
         (..., T), 0 or more; NaN without captions of some group, and, with no prior, where a group
@@ -31,15 +39,17 @@ def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "laplace") -> F
         >>> epsilons(counts, np.array([100.0, 100.0]), "none").round(4).tolist()
         [0.6931]
     """
-    alpha = PRIORS[prior]
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate = (joint + alpha) / (groups + 2 * alpha)[..., :, None]
+        alpha = PRIORS[prior] * np.ones_like(groups)
+        if prior == "proportional":
+            alpha = groups / groups.mean(axis=-1, keepdims=True)
+        rate = (joint + alpha[..., :, None]) / (groups + 2 * alpha)[..., :, None]
         logs = np.log(np.where((rate > 0) & (groups > 0)[..., :, None], rate, np.nan))
     spread: FloatArray = logs.max(axis=-2) - logs.min(axis=-2)
     return spread
 
 
-def epsilon(joint: FloatArray, groups: FloatArray, prior: str = "laplace") -> FloatArray:
+def epsilon(joint: FloatArray, groups: FloatArray, prior: str = "proportional") -> FloatArray:
     """Differential fairness: the largest of :func:`epsilons`, NaN if none is known.
 
     Example:
