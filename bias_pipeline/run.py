@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import socket
@@ -18,6 +17,7 @@ from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Scor
 from bias_pipeline.progress import bar
 from bias_pipeline.results import Result, Row
 from bias_pipeline.split import Split
+from bias_pipeline.stats.bootstrap import Estimate, against
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def _row(
     run_id: str,
     origin: Origin,
 ) -> Row:
-    estimate = part.estimate
-    low, high = _bounds(name, part, metric.info)
+    estimate = _tested(name, part, metric.info)
+    low, high = part.bounds(name, metric.info)
     return Row(
         run_id=run_id,
         metric=metric.info.name,
@@ -114,11 +114,16 @@ def _row(
     )
 
 
-def _bounds(name: str, part: Part, info: MetricInfo) -> tuple[float, float]:
-    """What no interval of a part leaves: a symmetric one would, near the end of the range."""
-    if part.range is not None:
-        return part.range
-    return info.range if name in HEADLINES else (-math.inf, math.inf)
+def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
+    """The estimate, headlines with the p of meaning no bias.
+
+    A number that cannot go below neutral lies above it by chance alone: it has no p.
+    """
+    low, high = part.bounds(name, info)
+    neutral = info.neutral if part.neutral is None else part.neutral
+    if name not in HEADLINES or not low < neutral < high:
+        return part.estimate
+    return against(part.estimate, neutral)
 
 
 def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
@@ -132,7 +137,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         "title": info.title,
         "direction": info.direction,
         "neutral": neutral,
-        "range": {name: list(_bounds(name, score.parts[name], info)) for name in neutral},
+        "range": {name: list(score.parts[name].bounds(name, info)) for name in neutral},
     }
 
 
@@ -161,7 +166,13 @@ def _manifest(corpus: Corpus, score: Score, splits: Sequence[Split]) -> dict[str
 
 def _notes(score: Score, splits: Sequence[Split]) -> list[str]:
     """What a reader must see beside the numbers."""
-    return list(filter(None, [*score.notes, *(split.copies.note() for split in splits[:1])]))
+    found = [*score.notes, *(split.copies.note() for split in splits[:1])]
+    if len(splits) == 1:
+        found.append(
+            "one seed: how much attackers vary is unknown; intervals take it to be as much as "
+            "images do, and there is no p"
+        )
+    return [note for note in found if note]
 
 
 def _versions() -> dict[str, str]:

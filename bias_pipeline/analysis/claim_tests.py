@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 
-from bias_pipeline.stats.compare import holm, two_sided_p
+from bias_pipeline.stats.compare import holm, p_of_interval
 
 LEVEL = 0.05
 
@@ -71,7 +71,7 @@ def all_lower(a: Series, b: Series) -> Verdict:
     finding = f"{len(lower)} of {len(gaps)} lower"
     halves = [math.hypot(x.half, b[name].half) for name, x in a.items()]
     if not math.isnan(sum(halves)):
-        p_values = [two_sided_p(g, h) for g, h in zip(gaps.values(), halves, strict=True)]
+        p_values = [p_of_interval(g, h) for g, h in zip(gaps.values(), halves, strict=True)]
         adjusted = dict(zip(gaps, holm(p_values), strict=True))
         finding += f", {sum(adjusted[n] < LEVEL for n in lower)} significantly (Holm)"
     others = [f"{name} {gap:+.1f}" for name, gap in gaps.items() if gap >= 0]
@@ -88,7 +88,7 @@ def raised(a: Series, one: str, other: str, claimed: bool = True) -> Verdict:
     half = math.hypot(a[one].half, a[other].half)
     if math.isnan(half):
         return Verdict(f"{gap:+.1f}", "yes" if (gap > 0) == claimed else "no")
-    p = two_sided_p(gap, half)
+    p = p_of_interval(gap, half)
     above = gap > 0 and p < LEVEL
     return Verdict(f"{gap:+.1f}, p {p:.3f}", "yes" if above == claimed else "no")
 

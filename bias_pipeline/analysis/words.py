@@ -39,7 +39,7 @@ from bias_pipeline.metrics.attack import CaptionAttack
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.progress import track
 from bias_pipeline.split import SMALLEST_GROUP, Split
-from bias_pipeline.stats.bootstrap import half_width
+from bias_pipeline.stats.bootstrap import quantile, spread
 
 RESAMPLES = 100  # each trains every attacker again: more cost more than they tell
 MOST_KEPT = 300
@@ -312,5 +312,8 @@ def _interval(per_seed: FloatArray, resampled: FloatArray, level: float) -> Inte
     """From (S,) values and (B,) means over seeds under resampling."""
     value = float(per_seed.mean())
     seed_std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else math.nan
-    half = half_width(seed_std, float(np.std(resampled, ddof=1)), len(per_seed), level)
+    # Attackers are trained again on resampled images: one seed alone leaves nothing out.
+    n_seeds = len(per_seed) if len(per_seed) > 1 else 0
+    error, freedom = spread(seed_std, float(np.std(resampled, ddof=1)), n_seeds)
+    half = quantile(level, freedom) * error
     return Interval(value, value - half, value + half)

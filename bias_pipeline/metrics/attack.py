@@ -26,7 +26,6 @@ from bias_pipeline.metrics.worst_group import gap_of, sentence
 from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
-from bias_pipeline.stats.permutation import exchange_test
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.transform import is_special
@@ -159,7 +158,6 @@ class CaptionAttack(Metric):
         estimates = self.stats.estimate(
             pair.tables(self.scoring), self._combinations(), corpus.keys
         )
-        estimates["score"] = self._tested(estimates["score"], pair)
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[f"ece:{side}"] = _calibration(predictions)
         parts = {
@@ -216,19 +214,6 @@ class CaptionAttack(Metric):
             "lic_from:accuracy": decomposed(0),
             "lic_from:confidence": decomposed(1),
         }
-
-    def _tested(self, estimate: Estimate, pair: _Pair) -> Estimate:
-        model, human = pair.tables(self.scoring)[:2]
-        p_value = exchange_test(
-            model,
-            human,
-            self.relation.of,
-            neutral=self.relation.neutral,
-            seed_std=estimate.seed_std,
-            permutations=self.stats.resamples,
-            seed=self.stats.seed,
-        )
-        return Estimate(**{**vars(estimate), "p_value": p_value})
 
     def _unnamed(self, parts: Mapping[str, Part]) -> list[str]:
         return [

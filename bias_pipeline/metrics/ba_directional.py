@@ -52,7 +52,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_directional",
         title="Directional bias amplification (BA->)",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -45,7 +45,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_mals",
         title="Bias amplification (MALS)",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,15 @@ class MetricInfo:
     language_aware: bool = False
 
 
+# What a number of a unit cannot leave; a fraction may be a difference of two.
+UNIT_RANGES: Mapping[str, tuple[float, float]] = {
+    "fraction": (-1.0, 1.0),
+    **dict.fromkeys(
+        ("ratio", "quality", "per caption", "per image", "per observation"), (0.0, math.inf)
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Part:
     """One number of a score: the headline, a side, an object, a group.
@@ -72,7 +82,7 @@ class Part:
         coverage: ``n_images`` as a share of all images that belong to a group.
         neutral_rate: share of its captions that name no group.
         range: lowest and highest possible value, which its interval does not leave; None: for a
-            headline the metric's own, else no bounds.
+            headline the metric's own, else that of its unit.
         neutral: the value that means no bias; None: the metric's own.
     """
 
@@ -83,6 +93,14 @@ class Part:
     neutral_rate: float
     range: tuple[float, float] | None = None
     neutral: float | None = None
+
+    def bounds(self, name: str, info: MetricInfo) -> tuple[float, float]:
+        """What its interval does not leave; a symmetric one would, near the end of the range."""
+        if self.range is not None:
+            return self.range
+        if name in HEADLINES:
+            return info.range
+        return UNIT_RANGES.get(self.unit, (-math.inf, math.inf))
 
 
 @dataclass(frozen=True)

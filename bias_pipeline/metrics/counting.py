@@ -252,26 +252,27 @@ class Tally:
 class Bundles:
     """Images in bundles that are resampled whole.
 
-    With few images each is a bundle of its own: the bootstrap by image. With many, they are dealt
-    into bundles by a hash of their ids, whose sums vary as the images do, so the interval has the
-    same expected width and costs no more than that of a small corpus. The same image is in the
-    same bundle whatever captioner is scored.
+    Images are dealt into bundles by a hash of their ids, whose sums vary as the images do, so the
+    interval has the same expected width as under the bootstrap by image and costs no more for a
+    million of them. The same image is in the same bundle, and the bundle counts as often in a
+    resampling, whatever captioner is scored and however many images it describes.
 
     Args:
         rows: the images.
         keys: (N,) hashes of all images' ids.
-        n_columns: how many sums there will be: wide tables get fewer bundles.
+        n_columns: how many sums there will be: very wide tables get fewer bundles.
 
     Attributes:
         keys: one for each bundle, to resample it by.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
-        most = int(np.clip(_CELLS // max(n_columns, 1), FEWEST_BUNDLES, MOST_BUNDLES))
-        self.rows, self.bundle, self.keys = rows, np.arange(len(rows)), keys[rows]
-        if len(rows) > most:
-            self.bundle = (stream("bundle", 0, self.keys) % np.uint64(most)).astype(np.int64)
-            self.keys = np.arange(most, dtype=np.uint64)
+        most = MOST_BUNDLES
+        while most > FEWEST_BUNDLES and most * n_columns > _CELLS:
+            most //= 2  # by halves, so that nearly equal tables get equally many
+        of_image = (stream("bundle", 0, keys[rows]) % np.uint64(most)).astype(np.int64)
+        used, self.bundle = np.unique(of_image, return_inverse=True)
+        self.rows, self.keys = rows, used.astype(np.uint64)
 
     def sums(self, table: sparse.csr_array) -> FloatArray:
         """(number of bundles, C) sums of a table's rows."""
@@ -466,8 +467,7 @@ def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[str, Est
         found = tally.numbers({name: weights @ own for name, own in sums.items()})
         return {name: np.asarray(values)[:, None] for name, values in found.items()}
 
-    found = stats.estimate_weighted(bundles.keys, evaluate)
-    return {name: replace(estimate, n_seeds=0) for name, estimate in found.items()}
+    return stats.estimate_weighted(bundles.keys, evaluate, trained=False)
 
 
 def _uncertain(estimate: Estimate) -> Estimate:

@@ -59,7 +59,7 @@ class DifferentialFairness(TaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="differential_fairness",
         title="Differential fairness amplification",
-        version=1,
+        version=2,
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,

@@ -47,7 +47,7 @@ class GenderError(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="gender_error",
         title="Gender error",
-        version=1,
+        version=2,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,

@@ -44,7 +44,7 @@ class GenderRatio(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="gender_ratio",
         title="Gender ratio",
-        version=1,
+        version=2,
         unit="difference",
         range=(-np.inf, np.inf),
         neutral=0.0,

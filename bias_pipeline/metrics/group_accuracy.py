@@ -33,7 +33,7 @@ class GroupAccuracy(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="group_accuracy",
         title="Gap in group accuracy",
-        version=1,
+        version=2,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,

@@ -53,7 +53,7 @@ class MultiDirectional(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="multi_directional",
         title="Directional bias amplification of task sets (Multi->)",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -91,7 +91,7 @@ class Quality(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="quality",
         title="Caption quality (CIDEr-D)",
-        version=1,
+        version=2,
         unit=_UNIT,
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,

