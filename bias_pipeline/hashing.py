@@ -40,21 +40,27 @@ def keys_of(texts: Iterable[str]) -> UIntArray:
     return np.frombuffer(b"".join(d.digest() for d in digests), dtype="<u8").astype(np.uint64)
 
 
-# What is drawn, each from a stream of its own. The split came first and keeps the stream it had:
-# another one would train every attacker anew for nothing.
-PURPOSES = ("split", "noise", "resample", "bundle", "retry", "dropout")
-_SALTS = {**dict(zip(PURPOSES, keys_of(PURPOSES), strict=True)), "split": np.uint64(0)}
+# What is drawn, each from a stream of its own. The split and the resampling came first and keep the
+# streams they had, which another number of steps tells apart: new ones would train every attacker
+# and draw every interval anew for nothing.
+PURPOSES = ("split", "resample", "noise", "bundle", "retry", "dropout")
+_SALTS = {
+    **dict(zip(PURPOSES, keys_of(PURPOSES), strict=True)),
+    "split": np.uint64(0),
+    "resample": np.uint64(0),
+}
+_ONE = np.zeros(1, np.uint64)
 
 
-def stream(purpose: str, seed: int, keys: UIntArray, part: UIntArray | None = None) -> UIntArray:
+def stream(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
     """Random 64-bit words, one for each key; the one function that makes them.
 
     Args:
         purpose: one of :data:`PURPOSES`.
         seed: any whole number in [0, 2**64).
         keys: (...) what the words belong to, such as :attr:`Corpus.keys`.
-        part: (...) which of several draws of one purpose, broadcast with ``keys``; None where
-            there is one.
+        part: (...) which of several draws of one purpose, broadcast with ``keys``; there is one
+            split.
 
     Returns:
         (...) uniform words; those of another purpose, seed or part are unrelated.
@@ -68,9 +74,7 @@ def stream(purpose: str, seed: int, keys: UIntArray, part: UIntArray | None = No
         False
     """
     start = mix(np.array([seed], np.uint64) ^ _SALTS[purpose])
-    if part is not None:
-        start = mix(start ^ part)
-    return mix(keys ^ start)
+    return mix(keys ^ (start if purpose == "split" else mix(start ^ part)))
 
 
 def derived_seed(purpose: str, seed: int, number: int) -> int:

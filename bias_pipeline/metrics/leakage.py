@@ -23,7 +23,7 @@ class Leakage(CaptionAttack):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="leakage",
         title="Leakage amplification",
-        version=3,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -25,7 +25,7 @@ class LIC(CaptionAttack):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="lic",
         title="Leakage for Image Captioning",
-        version=3,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
