@@ -22,7 +22,7 @@ from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
-from bias_pipeline.metrics.worst_group import gap_of, sentence
+from bias_pipeline.metrics.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
@@ -185,7 +185,10 @@ class CaptionAttack(Metric):
             two = images[gap.worst] | images[gap.best]
             parts["gap"] = self._part(gap.estimate, corpus, "model", two)
         notes = [] if gap is None else [sentence(self.info.name, found, gap)]
-        return Score({name: self._compared(part) for name, part in parts.items()}, notes=notes)
+        compared = {name: self._compared(part) for name, part in parts.items()}
+        if "gap" in compared:
+            compared["gap"] = replace(compared["gap"], range=NO_LESS_THAN_NONE)
+        return Score(compared, notes=notes)
 
     def _scored(self, part: Part) -> Part:
         """A side: what the scoring function gives."""

@@ -42,8 +42,9 @@ class CaptionSides:
         return cls(min(positions, most), kept)
 
     def about(self, part: str, unit: str = "fraction") -> About:
-        """What a part rests on."""
-        return About(self.images[part], part.partition(":")[0], unit)
+        """What a part rests on; what is said of one side alone is never negative."""
+        most = 1.0 if unit == "fraction" else np.inf
+        return About(self.images[part], part.partition(":")[0], unit, (0.0, most))
 
     @property
     def best(self) -> str:

@@ -36,6 +36,7 @@ Mask = npt.NDArray[np.bool_]
 Sums = Mapping[str, FloatArray]
 
 COUNT = "count"
+SHARE = (0.0, 1.0)  # the range of what is no difference
 MOST_BUNDLES = 8_192
 FEWEST_BUNDLES = 1_024
 _CELLS = 20_000_000  # of the tables of bundles, all together

@@ -10,9 +10,11 @@ from bias_pipeline.corpus import SIDES
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.dbac_counts import IntArray
 from bias_pipeline.metrics.dbac_direction import Direction
-from bias_pipeline.metrics.worst_group import gap_of, sentence
+from bias_pipeline.metrics.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.stats.bootstrap import Estimate, steady
 from bias_pipeline.text.mentions import neutral_rate
+
+_NEVER_BELOW_ZERO = (":gap", ":prior:model", ":prior:human", ":mentions:model", ":mentions:human")
 
 
 class Findings:
@@ -89,6 +91,7 @@ class Findings:
         return Part(
             estimate=estimate,
             unit="quality" if ":quality" in name else "fraction",
+            range=NO_LESS_THAN_NONE if name.endswith(_NEVER_BELOW_ZERO) else None,
             n_images=len(images),
             coverage=float(len(images) / (self.counts.group >= 0).sum()),
             neutral_rate=neutral_rate(captions.take(usable), self.metric.attribute),

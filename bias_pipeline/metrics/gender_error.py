@@ -11,6 +11,7 @@ from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import SIDES
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.counting import (
+    SHARE,
     About,
     CountingMetric,
     FloatArray,
@@ -68,7 +69,7 @@ class GenderError(CountingMetric):
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         sides = [side for side in SIDES if (seen.labelled & seen.has(side)).any()]
-        about = {side: About(seen.labelled & seen.has(side), side) for side in sides}
+        about = {side: About(seen.labelled & seen.has(side), side, range=SHARE) for side in sides}
         n_groups = len(seen.groups)
 
         def numbers(sums: Sums) -> dict[str, FloatArray]:

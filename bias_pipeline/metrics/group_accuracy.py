@@ -7,7 +7,15 @@ from typing import ClassVar
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import SIDES
 from bias_pipeline.metrics.base import MetricInfo
-from bias_pipeline.metrics.counting import About, CountingMetric, FloatArray, Seen, Sums, Tally
+from bias_pipeline.metrics.counting import (
+    SHARE,
+    About,
+    CountingMetric,
+    FloatArray,
+    Seen,
+    Sums,
+    Tally,
+)
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.gender_error import outcome_table, outcomes_of
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -49,7 +57,7 @@ class GroupAccuracy(CountingMetric):
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         sides = [side for side in SIDES if (seen.labelled & seen.has(side)).any()]
-        about = {side: About(seen.labelled & seen.has(side), side) for side in sides}
+        about = {side: About(seen.labelled & seen.has(side), side, range=SHARE) for side in sides}
 
         def numbers(sums: Sums) -> dict[str, FloatArray]:
             rates = {s: groups.rates(outcomes_of(sums[s], len(seen.groups))) for s in sides}
@@ -63,7 +71,7 @@ class GroupAccuracy(CountingMetric):
                 for a, name in enumerate(seen.groups)
             }
 
-        bits = About(about["model"].images, unit="bits")
+        bits = About(about["model"].images, unit="bits", range=SHARE)
         return Tally(
             tables={side: outcome_table(seen, side) for side in sides},
             numbers=numbers,

@@ -16,6 +16,7 @@ from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.caption_sides import key, mean_of
 from bias_pipeline.metrics.counting import (
+    SHARE,
     About,
     CountingMetric,
     FloatArray,
@@ -348,17 +349,22 @@ def _bleu(sums: FloatArray) -> FloatArray:
     return bleu(sums[..., first:last], sums[..., last:], sums[..., 2], sums[..., 3])
 
 
+def _never_negative(images: Mask, side: str = "model") -> About:
+    return About(images, side, _UNIT, (0.0, np.inf))
+
+
 def _abouts(seen: Seen, sets: Mapping[str, Mask]) -> dict[str, About]:
     """What each number rests on."""
-    found = {side: About(own, side.partition(":")[0], _UNIT) for side, own in sets.items()}
+    found = {side: _never_negative(own, side.partition(":")[0]) for side, own in sets.items()}
     paired = sets.get("model:paired")
     if paired is not None:
-        found |= {"score": About(paired, unit=_UNIT), "gap": About(paired, unit=_UNIT)}
+        found |= {"score": About(paired, unit=_UNIT), "gap": _never_negative(paired)}
     found["gap:model"] = found["model"]
     for side in ("model", "human", "score"):
         images = sets.get("model:paired" if side == "score" else side)
         if images is not None:
-            about = About(images, "human" if side == "human" else "model")
+            share_range = None if side == "score" else SHARE
+            about = About(images, "human" if side == "human" else "model", range=share_range)
             found |= {f"bleu_{n}:{side}": about for n in ORDERS}
     for a, name in enumerate(seen.groups):
         for part, suffix in (("model:paired", ""), ("model", ":model")):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from bias_pipeline.stats.bootstrap import Estimate, summary
 
+NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
+
 
 @dataclass(frozen=True)
 class Gap:

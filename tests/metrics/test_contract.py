@@ -254,6 +254,29 @@ def test_a_number_without_a_value_has_no_interval_and_no_p(name: str) -> None:
     assert all(math.isnan(x) for e in found for x in (e.ci_low, e.ci_high, e.p_value))
 
 
+ONE_SIDE = re.compile(r"^(model|human)(:paired)?$|:(model|human)$|mentions|quality|:?gap$|^named$")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_intervals_stay_where_numbers_can_be(name: str) -> None:
+    """A share is not above 1, and neither a share nor a gap is below 0."""
+    for row in result(name).rows:
+        low = 0.0 if ONE_SIDE.search(row.part) else -1.0
+        if row.unit == "fraction" and math.isfinite(row.ci_low):
+            assert low <= row.ci_low <= row.ci_high <= 1, row.part
+        elif ONE_SIDE.search(row.part) and math.isfinite(row.ci_low):
+            assert low <= row.ci_low, row.part
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_arrow_and_p_are_one_test(name: str) -> None:
+    reading = result(name).manifest["metric"]
+    for row in result(name).rows:
+        if row.part in HEADLINES and math.isfinite(row.p_value):
+            neutral = reading["neutral"][row.part]
+            assert (row.p_value < 0.05) == (not row.ci_low <= neutral <= row.ci_high)
+
+
 @cache
 def result(name: str) -> Result:
     metric, corpus = cell(name).build("metric"), cell(name).corpus()
