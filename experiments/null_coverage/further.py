@@ -14,7 +14,15 @@ import pandas as pd
 
 from bias_pipeline import composition
 from bias_pipeline.metrics.base import Score
-from experiments.null_coverage.reproduce import COMMON, DBAC, HERE, SEEDS, coverage_table, shuffled
+from experiments.null_coverage.reproduce import (
+    COMMON,
+    DBAC,
+    HERE,
+    SEEDS,
+    coverage_table,
+    shuffled,
+    told,
+)
 from experiments.study import markdown
 
 CROSSED = ("attribute=[gender,race]", "dataset.n_images=2000", "attribute.min_images=50")
@@ -47,10 +55,8 @@ def run(
             for label, part in named(score):
                 if label.startswith("pairs") and name.endswith("per caption"):
                     continue  # the same as above
-                found = score.parts[part].estimate
                 line = {"trial": trial, "metric": name, "part": label}
-                line |= {k: getattr(found, k) for k in ("value", "ci_low", "ci_high")}
-                yield {**line, "p_value": found.p_value}
+                yield line | told(score.parts[part].estimate, metric.info)
         print(f"{trial + 1} of {trials}", flush=True)
 
 
