@@ -27,7 +27,7 @@ os.umask(_UMASK)
 
 
 class ArrayCache:
-    """Arrays of float64 on disk.
+    """Arrays of finite float64 on disk.
 
     Args:
         root: the folder; made when something is first kept.
@@ -50,20 +50,31 @@ class ArrayCache:
             raw = self._path(key).read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            return self._damaged(key, error.strerror)
         checksum, body = raw[:32], raw[32:]
         if hashlib.sha256(key.encode() + body).digest() != checksum:
-            log.warning("cache entry %s is damaged and will be computed again", self._path(key))
-            return None
-        n_axes = int(np.frombuffer(body[:8], "<i8")[0])
-        shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
-        return np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+            return self._damaged(key, "its checksum does not fit")
+        try:
+            array = _unpacked(body)
+        except (ValueError, IndexError) as error:
+            return self._damaged(key, error)
+        if not np.isfinite(array).all():
+            return self._damaged(key, "it holds what is no number")
+        return array
+
+    def _damaged(self, key: str, why: object) -> None:
+        path = self._path(key)
+        log.warning("cache entry %s is damaged (%s) and will be computed again", path, why)
 
     def put(self, key: str, array: npt.NDArray[np.float64]) -> None:
-        """Keep an array.
+        """Keep an array; one that holds NaN or an infinity would not be read, so it is not kept.
 
         Raises:
             ResourceError: if the folder cannot be written.
         """
+        if not np.isfinite(array).all():
+            return
         header = np.array([array.ndim, *array.shape], "<i8").tobytes()
         body = header + np.ascontiguousarray(array, "<f8").tobytes()
         path = self._path(key)
@@ -77,6 +88,13 @@ class ArrayCache:
 
     def _path(self, key: str) -> Path:
         return self.root / key[:2] / key
+
+
+def _unpacked(body: bytes) -> npt.NDArray[np.float64]:
+    """Number of axes, their lengths, and the numbers."""
+    n_axes = int(np.frombuffer(body[:8], "<i8")[0])
+    shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
+    return np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
