@@ -46,26 +46,14 @@ class ArrayCache:
 
     def get(self, key: str) -> npt.NDArray[np.float64] | None:
         """The array kept under a key, None if there is none or it is damaged."""
+        path = self._path(key)
         try:
-            raw = self._path(key).read_bytes()
+            return _unpacked(path.read_bytes(), key)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            return self._damaged(key, error.strerror)
-        checksum, body = raw[:32], raw[32:]
-        if hashlib.sha256(key.encode() + body).digest() != checksum:
-            return self._damaged(key, "its checksum does not fit")
-        try:
-            array = _unpacked(body)
-        except (ValueError, IndexError) as error:
-            return self._damaged(key, error)
-        if not np.isfinite(array).all():
-            return self._damaged(key, "it holds what is no number")
-        return array
-
-    def _damaged(self, key: str, why: object) -> None:
-        path = self._path(key)
-        log.warning("cache entry %s is damaged (%s) and will be computed again", path, why)
+        except (ValueError, IndexError, OSError) as error:
+            log.warning("cache entry %s is damaged (%s) and will be computed again", path, error)
+            return None
 
     def put(self, key: str, array: npt.NDArray[np.float64]) -> None:
         """Keep an array; one that holds NaN or an infinity would not be read, so it is not kept.
@@ -90,11 +78,17 @@ class ArrayCache:
         return self.root / key[:2] / key
 
 
-def _unpacked(body: bytes) -> npt.NDArray[np.float64]:
-    """Number of axes, their lengths, and the numbers."""
+def _unpacked(raw: bytes, key: str) -> npt.NDArray[np.float64]:
+    """An entry: its checksum, the number of axes, their lengths, and the numbers."""
+    checksum, body = raw[:32], raw[32:]
+    if hashlib.sha256(key.encode() + body).digest() != checksum:
+        raise ValueError("its checksum does not fit")
     n_axes = int(np.frombuffer(body[:8], "<i8")[0])
     shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
-    return np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+    array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("it holds what is no number")
+    return array
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What is read of the manifest of a result: its shape, so that no reader stumbles over a foreign one."""
+"""What is read of a result's manifest: its shape, so that no reader stumbles over a foreign one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,23 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     Raises:
         ValueError: naming the entry.
     """
-    for name, checksum in _mapping(manifest, "files", required=True).items():
+    _check_files(_mapping(manifest, "files", required=True))
+    _check_reading(_mapping(manifest, "metric"))
+    corpus = _mapping(manifest, "corpus")
+    for name in ("digest", "file"):
+        checked(corpus.get(name, ""), str, f"corpus.{name}")
+    for note in checked(manifest.get("notes", []), list, "notes"):
+        checked(note, str, "notes")
+
+
+def _check_files(files: Mapping[str, Any]) -> None:
+    for name, checksum in files.items():
         checked(checksum, str, "files")
-        if name != name.rpartition("/")[2] or name.startswith("."):
+        if "/" in name or name.startswith("."):
             raise ValueError(f"files names {name[:40]!r}")
-    reading = _mapping(manifest, "metric")
+
+
+def _check_reading(reading: Mapping[str, Any]) -> None:
     for name in ("title", "direction"):
         checked(reading.get(name, ""), str, f"metric.{name}")
     for neutral in _mapping(reading, "neutral").values():
@@ -39,11 +51,6 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     for ends in _mapping(reading, "range").values():
         for end in checked(ends, list, "metric.range"):
             checked(end, int | float | None, "metric.range")
-    corpus = _mapping(manifest, "corpus")
-    for name in ("digest", "file"):
-        checked(corpus.get(name, ""), str, f"corpus.{name}")
-    for note in checked(manifest.get("notes", []), list, "notes"):
-        checked(note, str, "notes")
 
 
 def _mapping(told: Mapping[str, Any], name: str, *, required: bool = False) -> Mapping[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
 import logging
 import math
 import os
@@ -192,6 +191,15 @@ class ResultStore:
         content = self._content(run_id, DRAWS)
         return {} if content is None else read_draws(content)
 
+    def table(self, run_id: str, name: str) -> list[dict[str, str]]:
+        """A further table of a finished run as its lines, none if it has none of that name.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        content = self._content(run_id, f"{name}.csv") or b""
+        return list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline="")))
+
     def _content(self, run_id: str, name: str) -> bytes | None:
         """A file of a finished run as it was written, None if the run has none of that name."""
         checksum = _files(self.read(run_id)).get(name)
@@ -360,7 +368,7 @@ def _value(name: str, kind: str, value: Any) -> Any:
 def _files(result: Result | None) -> Mapping[str, str]:
     """The checksums of a result's other files, by name."""
     found: Any = {} if result is None else result.manifest["files"]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _write(path: Path, content: bytes) -> None:

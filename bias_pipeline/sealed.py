@@ -75,7 +75,9 @@ def read_unchanged(path: Path, checksum: object) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); run what wrote it again") from error
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}); run what wrote it again"
+        ) from error
     if sha256(content) != checksum:
         raise DataError(f"{path}: is damaged (its checksum does not fit); run what wrote it again")
     return content

@@ -14,7 +14,7 @@ from bias_pipeline.report.fronts import front_sections
 from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Report, Section
 from bias_pipeline.report.words import word_sections
-from bias_pipeline.results import RESULT, Result, ResultStore
+from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
 log = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ def read_results(folder: Path) -> tuple[list[Result], list[str]]:
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the one that runs were written to")
     store, results, skipped = ResultStore(folder), [], []
-    for path in sorted(folder.glob(f"[!.]*/{RESULT}")):
+    for path in sorted(folder.glob("[!.]*")):
         try:
-            found = store.read(path.parent.name)
+            found = store.read(path.name)
         except DataError as error:
             skipped.append(str(error))
             continue
@@ -104,11 +104,12 @@ def report_of_folder(folder: Path) -> Report:
     results, skipped = read_results(folder)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_sections(folder)
-    count = f"{len(skipped)} runs cannot be read and are left out" if skipped else ""
-    told = [*skipped, *damaged, *unread]
-    for sentence in filter(None, [*told, count]):
+    faults = [*skipped, *damaged, *unread]
+    if skipped:
+        faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
+    for sentence in faults:
         log.warning("%s", sentence)
-    return report_of(results, draws, words, [*([f"{count}."] if count else []), *told])
+    return report_of(results, draws, words, faults)
 
 
 def report_of(
