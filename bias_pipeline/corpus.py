@@ -78,6 +78,8 @@ class Corpus(Sequence[Record]):
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
         notes: what happened while reading that a reader of the result must know.
+        file: where the captioner's captions were read from, where that is a file of the user's own;
+            plays no part in the digest.
     """
 
     dataset: str
@@ -92,6 +94,7 @@ class Corpus(Sequence[Record]):
     vocabulary: frozenset[str] | None = None
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
+    file: str = ""
 
     @classmethod
     def build(
@@ -104,6 +107,7 @@ class Corpus(Sequence[Record]):
         vocabulary: Iterable[str] | None = None,
         trained_on_reference: bool | None = None,
         notes: Sequence[str] = (),
+        file: str = "",
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
@@ -115,6 +119,7 @@ class Corpus(Sequence[Record]):
             vocabulary: the captioner's published vocabulary.
             trained_on_reference: see the class.
             notes: see the class.
+            file: see the class.
 
         Raises:
             DataError: on no records, two different records of one id, or an unknown label.
@@ -140,6 +145,7 @@ class Corpus(Sequence[Record]):
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
             notes=(*notes, *extra),
+            file=file,
         )
 
     def __len__(self) -> int:

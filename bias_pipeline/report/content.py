@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.bibliography import bibtex
 from bias_pipeline.report.fronts import front_sections
@@ -126,12 +127,14 @@ def report_of(
         further: sections that rest on other files than the runs'.
         faults: what a reader must know of what is left out, a sentence each.
     """
+    results, namesakes = told_apart(results)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
     found = contests(results, known, least=1)
     rows = [row for result in results for row in result.rows]
     captioners = dict.fromkeys(row.captioner for row in rows)
     sections = [
         *([Section(title="Left out", texts=faults)] if faults else []),
+        *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
         *overviews(results, found),
         *front_sections(results, known),
         *directions(results),

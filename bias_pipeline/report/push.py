@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.progress import track
 from bias_pipeline.report import loggers
@@ -82,7 +83,9 @@ def push(
             not installed, or the folder cannot be written.
     """
     logger = WandbLogger(str(folder), project, entity, mode or _default_mode(), timeout_s)
-    results = finished_results(folder)
+    results, namesakes = told_apart(finished_results(folder))
+    for told in namesakes:
+        log.warning("%s", told)
     if logger.mode == "disabled":
         return Pushed("disabled", "", [], 0)
     server = reachable_server() if logger.mode == "online" else ""
