@@ -104,13 +104,12 @@ class BlockStore:
         path = self._path(ids)
         try:
             # Without threads: those of a pool that is still starting abort a process that ends.
-            table = pq.ParquetFile(
-                BytesIO(path.read_bytes()), page_checksum_verification=True, pre_buffer=False
-            ).read(use_threads=False)
+            content = _unsealed(path.read_bytes())
+            table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
             whole = table["id"].to_pylist() == list(ids)
         except FileNotFoundError:
             return None
-        except (pa.ArrowException, OSError, KeyError) as error:  # OSError: Arrow's wrong checksum
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             log.warning("%s is damaged and counts as absent: %s", path, error)
             return None
         return table if whole else None
@@ -137,13 +136,13 @@ class BlockStore:
             compression="none",
             use_dictionary=False,
             write_statistics=False,
-            write_page_checksum=True,
         )
-        self._write(self._path(block.ids), content.getvalue())
+        sealed = hashlib.sha256(content.getvalue()).digest() + content.getvalue()
+        self._write(self._path(block.ids), sealed)
 
     def _path(self, ids: Sequence[str]) -> Path:
         name = hashlib.sha256(json.dumps([self.signature, *ids]).encode()).hexdigest()
-        return self.folder / "blocks" / name[:2] / f"{name}.parquet"
+        return self.folder / "blocks" / name[:2] / f"{name}.block"
 
     def _write(self, path: Path, content: bytes) -> None:
         try:
@@ -188,6 +187,18 @@ class BlockStore:
             found = table.filter(table["reason"].is_null()).select(["id", "value"])
             tables += [found] if len(found) else []
         return tables, missing
+
+
+def _unsealed(raw: bytes) -> bytes:
+    """A block's table, which follows its own checksum.
+
+    Raises:
+        ValueError: if the checksum does not fit.
+    """
+    checksum, content = raw[:32], raw[32:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise ValueError("its checksum does not fit")
+    return content
 
 
 def _content(path: Path) -> bytes:

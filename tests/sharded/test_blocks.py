@@ -186,3 +186,19 @@ def test_a_cut_file_blocks_gathering_until_the_job_is_started_again(
 def gathered_again(root: Path) -> tuple[list[Any], dict[str, str]]:
     (job,) = {store_of(root).settings["job"]}
     return find_store(root, str(job)).gather()
+
+
+def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path: Path) -> None:
+    store, ids = store_of(tmp_path), IDS[:60]
+    store.put(Block(ids, [1] * 60, [f"a {i}" for i in ids], [None] * 60))
+    path = store._path(ids)
+    content, read = path.read_bytes(), 0
+    generator = np.random.default_rng(0)
+    for place, bit in zip(
+        generator.integers(0, len(content), 300), generator.integers(0, 8, 300), strict=True
+    ):
+        own = bytearray(content)
+        own[place] ^= 1 << bit
+        path.write_bytes(bytes(own))
+        read += store.read(ids) is not None
+    assert read == 0
