@@ -27,7 +27,7 @@ os.umask(_UMASK)
 
 
 class ArrayCache:
-    """Arrays of float64 on disk.
+    """Arrays of finite float64 on disk.
 
     Args:
         root: the folder; made when something is first kept.
@@ -46,24 +46,23 @@ class ArrayCache:
 
     def get(self, key: str) -> npt.NDArray[np.float64] | None:
         """The array kept under a key, None if there is none or it is damaged."""
+        path = self._path(key)
         try:
-            raw = self._path(key).read_bytes()
+            return _unpacked(path.read_bytes(), key)
         except FileNotFoundError:
             return None
-        checksum, body = raw[:32], raw[32:]
-        if hashlib.sha256(key.encode() + body).digest() != checksum:
-            log.warning("cache entry %s is damaged and will be computed again", self._path(key))
+        except (ValueError, IndexError, OSError) as error:
+            log.warning("cache entry %s is damaged (%s) and will be computed again", path, error)
             return None
-        n_axes = int(np.frombuffer(body[:8], "<i8")[0])
-        shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
-        return np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
 
     def put(self, key: str, array: npt.NDArray[np.float64]) -> None:
-        """Keep an array.
+        """Keep an array; one that holds NaN or an infinity would not be read, so it is not kept.
 
         Raises:
             ResourceError: if the folder cannot be written.
         """
+        if not np.isfinite(array).all():
+            return
         header = np.array([array.ndim, *array.shape], "<i8").tobytes()
         body = header + np.ascontiguousarray(array, "<f8").tobytes()
         path = self._path(key)
@@ -77,6 +76,19 @@ class ArrayCache:
 
     def _path(self, key: str) -> Path:
         return self.root / key[:2] / key
+
+
+def _unpacked(raw: bytes, key: str) -> npt.NDArray[np.float64]:
+    """An entry: its checksum, the number of axes, their lengths, and the numbers."""
+    checksum, body = raw[:32], raw[32:]
+    if hashlib.sha256(key.encode() + body).digest() != checksum:
+        raise ValueError("its checksum does not fit")
+    n_axes = int(np.frombuffer(body[:8], "<i8")[0])
+    shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
+    array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("it holds what is no number")
+    return array
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:

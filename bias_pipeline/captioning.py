@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from bias_pipeline.captioners.generate import KINDS, Captioner, check_prompt
 from bias_pipeline.sharded.blocks import BlockStore
 from bias_pipeline.sharded.describing import Model, describe_share, report, size_of
-from bias_pipeline.sharded.gathering import gather, write_captions
+from bias_pipeline.sharded.gathering import all_empty, gather, write_captions
 from bias_pipeline.sharded.options import check_words, parser, positive
+from bias_pipeline.vision.model_folders import require_vocabulary
 from bias_pipeline.vision.photos import find_photos
 from bias_pipeline.vision.pretrained import device_of, find_pretrained
 
@@ -26,7 +27,8 @@ def command(words: Sequence[str]) -> int:
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
-        print(f"{gathered.out}: {write_captions(gathered)} captions")
+        written, empty = write_captions(gathered)
+        print(f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}")
     else:
         _caption(options)
     return 0
@@ -53,6 +55,7 @@ def _caption(options: Namespace) -> None:
     photos = find_photos(options.folder)
     model = find_pretrained(options.model, KINDS, revision=options.revision)
     check_prompt(model, options.prompt)
+    require_vocabulary(model.folder, model.files)
     generation = {
         "prompt": options.prompt,
         "max_new_tokens": options.max_new_tokens,
@@ -64,4 +67,7 @@ def _caption(options: Namespace) -> None:
 
     settings = {"job": JOB, "version": VERSION, **generation, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
-    report(describe_share(photos, size_of, store, load, options), "images", JOB, store)
+    tally = describe_share(photos, size_of, store, load, options)
+    if tally.empty and tally.empty == tally.described - len(tally.unreadable):
+        raise all_empty(store, tally.empty)
+    report(tally, "images", JOB, store)

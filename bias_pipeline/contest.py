@@ -7,8 +7,10 @@ from pathlib import Path
 
 from bias_pipeline import launch
 from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.report.contest import print_contests
+from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -42,6 +44,9 @@ def run(words: Sequence[str]) -> int:
         raise UsageError(f"compare needs two captioners or more, found {len(set(names))}")
     folders = [_folder(name) for name in names]
     results, draws = _stored(folders) if all(folders) else _computed(names, rest)
+    results, namesakes = told_apart(results)
+    for told in namesakes:
+        print(printable(told))
     found = contests(results, draws)
     if not found:
         raise DataError(

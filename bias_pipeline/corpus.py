@@ -19,6 +19,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.hashing import UIntArray, keys_of
 
 SIDES = ("model", "human")
+LONGEST = 10_000  # characters of a caption that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Corpus(Sequence[Record]):
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
         notes: what happened while reading that a reader of the result must know.
+        file: where the captioner's captions were read from, where that is a file of the user's own;
+            plays no part in the digest.
     """
 
     dataset: str
@@ -92,6 +95,7 @@ class Corpus(Sequence[Record]):
     vocabulary: frozenset[str] | None = None
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
+    file: str = ""
 
     @classmethod
     def build(
@@ -104,8 +108,11 @@ class Corpus(Sequence[Record]):
         vocabulary: Iterable[str] | None = None,
         trained_on_reference: bool | None = None,
         notes: Sequence[str] = (),
+        file: str = "",
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
+
+        A caption of more than ``LONGEST`` characters is cut after the last whole word within them.
 
         Args:
             records: the images, in the order of the captioner's file.
@@ -115,6 +122,7 @@ class Corpus(Sequence[Record]):
             vocabulary: the captioner's published vocabulary.
             trained_on_reference: see the class.
             notes: see the class.
+            file: see the class.
 
         Raises:
             DataError: on no records, two different records of one id, or an unknown label.
@@ -123,7 +131,7 @@ class Corpus(Sequence[Record]):
         if not rows:
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: no images")
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
-        sorted_rows = [rows[i] for i in order]
+        sorted_rows, cut = _within_length([rows[i] for i in order])
         return cls(
             dataset=dataset,
             captioner=captioner,
@@ -139,7 +147,8 @@ class Corpus(Sequence[Record]):
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
-            notes=(*notes, *extra),
+            notes=(*notes, *extra, *cut),
+            file=file,
         )
 
     def __len__(self) -> int:
@@ -241,6 +250,33 @@ def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
         repeated += 1
     notes = [f"{repeated} repeated images with equal contents were collapsed"] if repeated else []
     return list(seen.values()), notes
+
+
+def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
+    """Records whose captions are not too long, and a note on how many were."""
+    cut = 0
+
+    def shortened(text: str | None) -> str | None:
+        nonlocal cut
+        if text is None or len(text) <= LONGEST:
+            return text
+        cut += 1
+        return _cut(text)
+
+    for place, row in enumerate(rows):
+        if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
+            human = tuple(shortened(text) or "" for text in row.human)
+            rows[place] = replace(row, model=shortened(row.model), human=human)
+    return rows, [f"{cut} captions of more than {LONGEST:,} characters were cut"] if cut else []
+
+
+def _cut(text: str) -> str:
+    """The whole words within the longest caption; what is one long word is cut within it."""
+    head = text[:LONGEST]
+    if text[LONGEST].isspace():
+        return head
+    words = head.rsplit(None, 1)
+    return words[0] if len(words) == 2 and not head[-1].isspace() else head
 
 
 def _column(captions: Iterable[Sequence[str]]) -> Captions:

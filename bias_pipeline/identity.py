@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from bias_pipeline.corpus import Corpus
 
-# Where things are kept does not change them.
-_PLACES = frozenset({"cache"})
+# Where things are kept, and how many work on them, does not change them.
+_PLACES = frozenset({"cache", "processes"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 
 

@@ -86,7 +86,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     )
     store = ResultStore(here.tree["paths"]["outputs"])
     with store.claim(identity):
-        found = store.load(identity)
+        found = store.finished(identity)
         if found is None:
             metric = here.build("metric")
             result = _compute(here, corpus, metric, seeds, identity, hydra_config)

@@ -163,8 +163,9 @@ def _conclude(
         seconds: it took.
         lenient: whether cells that the data do not permit are passed over, unless all are.
     """
+    from bias_pipeline.analysis.namesakes import files_apart
     from bias_pipeline.report.annotators import bounds
-    from bias_pipeline.report.tables import print_results, write_table
+    from bias_pipeline.report.tables import print_results, printable, write_table
 
     outcomes = _outcomes(folder, multirun)
     store = ResultStore(outputs)
@@ -175,10 +176,12 @@ def _conclude(
         for outcome in outcomes
         if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
     ]
-    results = [result for result, _ in finished]
+    results, namesakes = files_apart([result for result, _ in finished])
     if results:
         swept = [own for _, own in finished]
         print_results(results, swept)
+        for told in namesakes:
+            print(printable(told))
         for found in bounds(results, swept):
             print(found.sentence())
         write_table(outputs, results)

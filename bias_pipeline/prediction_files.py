@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,16 @@ def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Seq
         _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
 
 
-def read_predictions(path: Path, ids: Sequence[str]) -> list[Predictions]:
+def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
     """Read the answers on exclusive groups back.
 
     Args:
-        path: ``predictions.parquet``.
+        content: of ``predictions.parquet``.
         ids: image ids in the order that image rows shall refer to; others are left out.
     """
     import pandas as pd
 
-    table = pd.read_parquet(path)
+    table = pd.read_parquet(BytesIO(content))
     rows = pd.Series(range(len(ids)), index=list(ids))
     table = table[table["image_id"].isin(rows.index)]
     columns = [str(name) for name in table.columns if str(name).startswith("p_")]
@@ -77,11 +78,11 @@ def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
     _write(path, columns)
 
 
-def read_draws(path: Path) -> dict[str, Draws]:
-    """Read them back."""
+def read_draws(content: bytes) -> dict[str, Draws]:
+    """Read the content of such a file back."""
     import pandas as pd
 
-    table = pd.read_parquet(path)
+    table = pd.read_parquet(BytesIO(content))
     parts = dict.fromkeys(str(name).rpartition(":")[0] for name in table.columns)
     found = {}
     for part in parts:

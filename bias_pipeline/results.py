@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import io
-import json
 import logging
 import math
 import os
@@ -24,22 +22,30 @@ from typing import Any
 import numpy as np
 
 from bias_pipeline.attackers.data import Predictions
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.datasets.json_files import load_json
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.manifests import check_manifest, checked
 from bias_pipeline.prediction_files import (
     DRAWS,
+    EXCLUSIVE,
     read_draws,
     read_predictions,
     write_draws,
     write_predictions,
 )
+from bias_pipeline.sealed import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.stats.bootstrap import Draws
 
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
+RESULT = "result.json"
 LOGGED = ".logged"
 HEARTBEAT_S = 5.0
 STALE_S = 60.0
+
+_WHAT = "a finished result: {schema, rows, manifest}"
+_MAX_DEPTH = 50
 
 
 @dataclass(frozen=True)
@@ -116,22 +122,46 @@ class ResultStore:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
-    def load(self, run_id: str) -> Result | None:
-        """A finished result without its predictions, None if there is none.
+    def read(self, run_id: str) -> Result | None:
+        """A finished result without its predictions, None if there is none; nothing is changed.
 
-        A folder that does not hold a whole result is set aside, so the run is done again.
+        Raises:
+            DataError: if there is one that cannot be read as it was written.
         """
-        path = self.root / run_id / "result.json"
+        path = self.root / run_id / RESULT
+        if not os.path.lexists(path):
+            return None
         try:
-            return _parse(path.read_text(encoding="utf-8"), run_id)
-        except FileNotFoundError:
-            if not path.parent.exists():
+            return _parse(load_json(path, what=_WHAT, max_depth=_MAX_DEPTH), run_id)
+        except ResourceError as error:
+            raise DataError(str(error)) from error
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise DataError(f"{path}: is damaged ({error}); run its cell again") from error
+
+    def load(self, run_id: str) -> Result | None:
+        """The same, but what cannot be read is warned of and counts as absent."""
+        try:
+            return self.read(run_id)
+        except DataError as error:
+            log.warning("%s", error)
+            return None
+
+    def finished(self, run_id: str) -> Result | None:
+        """A result whose every file is as it was written; else the run is to be done again.
+
+        Reads all files once, which takes a second for a gigabyte.
+        """
+        result = self.load(run_id)
+        for name, checksum in _files(result).items():
+            path = self.root / run_id / name
+            try:
+                whole = sha256_of(path) == checksum
+            except OSError:
+                whole = False
+            if not whole:
+                log.warning("%s is damaged or absent; the run is done again", path)
                 return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("%s is damaged (%s); the run is done again", path, error)
-        with contextlib.suppress(OSError):
-            path.parent.rename(self.root / f".{run_id}.damaged.{uuid.uuid4().hex}")
-        return None
+        return result
 
     def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
         """The stored answers of a finished run.
@@ -143,22 +173,42 @@ class ResultStore:
 
         Raises:
             ResourceError: if the run is not there.
+            DataError: if it is damaged.
         """
-        path = self.root / run_id / "predictions.parquet"
-        if not path.is_file():
-            raise ResourceError(f"{path} is absent; run the cell first")
-        return read_predictions(path, ids)
+        content = self._content(run_id, EXCLUSIVE)
+        if content is None:
+            raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the cell first")
+        return read_predictions(content, ids)
 
     def draws(self, run_id: str) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
 
         A run without a headline, such as LIC without human captions, has none.
+
+        Raises:
+            DataError: if they are damaged.
         """
-        path = self.root / run_id / DRAWS
-        return read_draws(path) if path.is_file() else {}
+        content = self._content(run_id, DRAWS)
+        return {} if content is None else read_draws(content)
+
+    def table(self, run_id: str, name: str) -> list[dict[str, str]]:
+        """A further table of a finished run as its lines, none if it has none of that name.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        content = self._content(run_id, f"{name}.csv") or b""
+        return list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline="")))
+
+    def _content(self, run_id: str, name: str) -> bytes | None:
+        """A file of a finished run as it was written, None if the run has none of that name."""
+        checksum = _files(self.read(run_id)).get(name)
+        if checksum is None:
+            return None
+        return read_unchanged(self.root / run_id / name, checksum)
 
     def save(self, result: Result) -> None:
-        """Write a result; one that is there already stays.
+        """Write a result; one that is there already stays, a damaged one is set aside.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -166,14 +216,15 @@ class ResultStore:
         temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}.tmp"
         try:
             temporary.mkdir(parents=True)
-            _write(temporary / "result.json", _json(result))
             _write(temporary / "rows.csv", rows_csv(result.rows).encode("utf-8", "replace"))
             write_predictions(temporary, result.predictions, result.ids)
             if result.draws:
                 write_draws(temporary / DRAWS, result.draws)
             for name, lines in result.tables.items():
                 _write(temporary / f"{name}.csv", table_csv(lines).encode("utf-8", "replace"))
-            _rename_folder(temporary, self.root / result.run_id)
+            files = {path.name: sha256_of(path) for path in sorted(temporary.iterdir())}
+            _write(temporary / RESULT, _json(result, files))
+            self._name(temporary, result.run_id)
         except OSError as error:
             raise ResourceError(
                 f"cannot write results to {self.root}: {error.strerror or error}; "
@@ -181,6 +232,15 @@ class ResultStore:
             ) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+    def _name(self, temporary: Path, run_id: str) -> None:
+        """Give a folder that is written its name."""
+        final = self.root / run_id
+        if os.path.lexists(final) and self.finished(run_id) is None:
+            aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
+            log.warning("%s is set aside as %s", final, aside.name)
+            final.rename(aside)
+        _rename_folder(temporary, final)
 
     def is_logged(self, run_id: str) -> bool:
         """Whether the loggers were told of a finished run."""
@@ -256,24 +316,13 @@ def csv_cell(value: object) -> object:
     return value
 
 
-def _json(result: Result) -> bytes:
+def _json(result: Result, files: Mapping[str, str]) -> bytes:
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "rows": [_strict(asdict(row)) for row in result.rows],
-        "manifest": _strict(result.manifest),
+        "manifest": {**_strict(result.manifest), "files": files},  # type: ignore[dict-item]
     }
-    content["manifest"]["checksum"] = _checksum(content)
-    return _dumped(content)
-
-
-def _dumped(content: object) -> bytes:
-    text = json.dumps(content, allow_nan=False, indent=1, ensure_ascii=False)
-    return text.encode("utf-8", "replace")
-
-
-def _checksum(content: object) -> str:
-    """SHA-256 (hex) of plain data as it is written; its own entry is not there yet."""
-    return hashlib.sha256(_dumped(content)).hexdigest()
+    return sealed(content, within="manifest")
 
 
 def _strict(value: object) -> object:
@@ -289,22 +338,37 @@ def _strict(value: object) -> object:
     return value
 
 
-def _parse(text: str, run_id: str) -> Result:
-    content = json.loads(text)
-    if content["schema"] != SCHEMA:
-        raise ValueError(f"schema {content['schema']}, expected {SCHEMA}")
-    checksum = content["manifest"].pop("checksum", None)
-    if checksum not in (None, _checksum(content)):
-        raise ValueError("its checksum does not fit")
-    rows = [Row(**{**row, **_floats(row), "seeds": tuple(row["seeds"])}) for row in content["rows"]]
+def _parse(content: Any, run_id: str) -> Result:
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    content = unsealed(content, within="manifest")
+    manifest = content["manifest"]
+    check_manifest(manifest)
+    rows = [_row(row) for row in content["rows"]]
     if any(row.run_id != run_id for row in rows):
         raise ValueError("rows of another run")
-    return Result(run_id, rows, content["manifest"])
+    return Result(run_id, rows, manifest)
 
 
-def _floats(row: Mapping[str, object]) -> dict[str, float]:
-    names = [column.name for column in fields(Row) if column.type == "float"]
-    return {name: math.nan if row[name] is None else float(row[name]) for name in names}  # type: ignore[arg-type]
+def _row(told: Mapping[str, Any]) -> Row:
+    """A row whose columns are of their types."""
+    if set(told) != set(COLUMNS):
+        raise ValueError(f"its rows have not the columns {' '.join(COLUMNS)}")
+    return Row(**{c.name: _value(c.name, str(c.type), told[c.name]) for c in fields(Row)})
+
+
+def _value(name: str, kind: str, value: Any) -> Any:
+    if kind == "float":
+        return math.nan if value is None else float(checked(value, int | float, name))
+    if kind == "tuple[int, ...]":
+        return tuple(checked(item, int, name) for item in checked(value, list, name))
+    return checked(value, {"str": str, "int": int}[kind], name)
+
+
+def _files(result: Result | None) -> Mapping[str, str]:
+    """The checksums of a result's other files, by name."""
+    found: Any = {} if result is None else result.manifest["files"]
+    return found
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -318,7 +382,7 @@ def _rename_folder(temporary: Path, final: Path) -> None:
     try:
         temporary.rename(final)
     except OSError:
-        if not (final / "result.json").exists():
+        if not (final / RESULT).exists():
             raise
         log.info("%s was finished by another process meanwhile; it stays", final.name)
     handle = os.open(final.parent, os.O_RDONLY)

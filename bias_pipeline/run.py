@@ -145,6 +145,7 @@ def _manifest(corpus: Corpus, score: Score, splits: Sequence[Split]) -> dict[str
     return {
         "corpus": {
             "digest": corpus.digest,
+            "file": corpus.file,
             "n_images": len(corpus),
             "n_model_captions": len(corpus.model),
             "n_human_captions": len(corpus.human),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +17,9 @@ from bias_pipeline.errors import ResourceError
 
 @given(
     hnp.arrays(
-        np.float64, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0), elements=st.floats()
+        np.float64,
+        hnp.array_shapes(min_dims=1, max_dims=3, min_side=0),
+        elements=st.floats(allow_nan=False, allow_infinity=False),
     )
 )
 def test_an_array_comes_back_as_it_was(tmp_path_factory, array) -> None:  # type: ignore[no-untyped-def]
@@ -36,6 +39,43 @@ def test_e19_a_flipped_byte_counts_as_absent(
     path.write_bytes(bytes(content))
     with caplog.at_level(logging.WARNING):
         assert cache.get("abc") is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_not_kept(tmp_path: Path, value: float) -> None:
+    cache = ArrayCache(tmp_path)
+    cache.put("abc", np.array([0.5, value]))
+    assert cache.get("abc") is None
+
+
+def forged(path: Path, body: bytes) -> None:
+    """An entry whose checksum fits, whatever it holds."""
+    path.parent.mkdir()
+    path.write_bytes(hashlib.sha256(path.name.encode() + body).digest() + body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        np.array([1, 1], "<i8").tobytes() + np.array([np.nan], "<f8").tobytes(),
+        np.array([1, 7], "<i8").tobytes() + np.array([0.5], "<f8").tobytes(),
+        np.array([-1, 7], "<i8").tobytes(),
+        b"",
+        b"abc",
+    ],
+    ids=["nan", "another shape", "negative axes", "empty", "no array"],
+)
+def test_e19_a_forged_entry_counts_as_absent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    forged(tmp_path / "ab" / "abc", body)
+    assert ArrayCache(tmp_path).get("abc") is None
+    assert "damaged" in caplog.text
+
+
+def test_a_folder_in_the_place_of_an_entry_counts_as_absent(tmp_path: Path) -> None:
+    (tmp_path / "ab" / "abc").mkdir(parents=True)
+    assert ArrayCache(tmp_path).get("abc") is None
 
 
 def test_e19_an_entry_under_another_key_counts_as_absent(tmp_path: Path) -> None:

@@ -90,3 +90,27 @@ def test_e8_an_id_of_thousands_of_digits_is_sorted_by_value() -> None:
 
 def test_e3_zero_stays_zero() -> None:
     assert canonical_id("000") == "0"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("ab " * 4000, 3333),
+        ("x" * 20_000, 1),
+        ("x" * 9_999 + " yy", 1),
+        ("x" * 9_998 + " y", 2),
+        ("a" * 10_000, 1),
+        (" " * 20_000, 0),
+        ("x" * 9_998 + " y z", 2),
+        ("x" * 9_999 + " z", 1),
+        (" " + "x" * 20_000, 1),
+    ],
+)
+def test_e8_a_long_caption_is_cut_after_a_whole_word(text: str, kept: int) -> None:
+    corpus = make_corpus([Record("1", text, (text, "a dog")), Record("2", "a cat")])
+    assert [len(corpus.model.words(0)), len(corpus.human.words(0))] == [kept, kept]
+    assert len(corpus.model.text(0)) <= 10_000
+    told = [note for note in corpus.notes if "were cut" in note]
+    assert told == (
+        ["2 captions of more than 10,000 characters were cut"] if len(text) > 10_000 else []
+    )

@@ -54,6 +54,10 @@ def test_the_place_of_the_cache_does_not_matter() -> None:
     assert identity(changed(probe={"cache": "/elsewhere"})) == identity()
 
 
+def test_how_many_train_at_once_does_not_matter() -> None:
+    assert identity(changed(probe={"cache": "/x", "processes": 2})) == identity()
+
+
 @pytest.mark.parametrize(("order", "same"), [("hashed", True), ("file", False)])
 def test_the_order_of_the_file_counts_only_where_splits_follow_it(order: str, same: bool) -> None:
     tree = changed(split={"order": order})

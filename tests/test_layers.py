@@ -12,7 +12,7 @@ from tests.corpora import REPOSITORY
 LAYERS = [
     {"errors", "captions", "progress", "paths", "stopping", "hashing"},
     {"arguments"},
-    {"cache"},
+    {"cache", "sealed"},
     {"attribute"},
     {"corpus"},
     {"datasets"},
@@ -23,7 +23,7 @@ LAYERS = [
     {"scoring"},
     {"stats"},
     {"metrics"},
-    {"prediction_files"},
+    {"prediction_files", "manifests"},
     {"results", "identity"},
     {"run"},
     {"analysis"},

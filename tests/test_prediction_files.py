@@ -59,20 +59,20 @@ def same(one: Predictions, two: Predictions) -> bool:
 def test_answers_on_groups_come_back_exactly(tmp_path: Path, k: int) -> None:
     written = [exclusive("model", k=k), exclusive("human:0", k=k), exclusive("human:1", (7,), k=k)]
     write_predictions(tmp_path, written, IDS)
-    found = read_predictions(tmp_path / EXCLUSIVE, IDS)
+    found = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS)
     assert all(same(one, two) for one, two in zip(found, written, strict=True))
 
 
 def test_answers_come_back_in_rows_of_another_corpus(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive()], IDS)
-    (found,) = read_predictions(tmp_path / EXCLUSIVE, IDS[::-1])
+    (found,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[::-1])
     wanted = len(IDS) - 1 - exclusive().images[0]
     np.testing.assert_array_equal(found.images[0], wanted)
 
 
 def test_images_that_are_not_asked_for_are_left_out(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive(seeds=(0,))], IDS)
-    (found,) = read_predictions(tmp_path / EXCLUSIVE, IDS[:3])
+    (found,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[:3])
     kept = [IDS[row] for row in exclusive(seeds=(0,)).images[0] if row < 3]
     assert [IDS[row] for row in found.images[0]] == kept
 
@@ -139,7 +139,7 @@ def test_without_answers_on_groups_none_are_read(
     tmp_path: Path, predictions: list[Predictions]
 ) -> None:
     write_predictions(tmp_path, predictions, IDS)
-    assert read_predictions(tmp_path / EXCLUSIVE, IDS) == []
+    assert read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS) == []
 
 
 def test_draws_come_back_as_they_were(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_draws_come_back_as_they_were(tmp_path: Path) -> None:
         part: Draws(generator.random(3), generator.random((5, 3))) for part in ("a_to_t", "t_to_a")
     }
     write_draws(tmp_path / "draws.parquet", written)
-    read = read_draws(tmp_path / "draws.parquet")
+    read = read_draws((tmp_path / "draws.parquet").read_bytes())
     assert {
         part: (own.per_seed.tolist(), own.resampled.tolist()) for part, own in read.items()
     } == {part: (own.per_seed.tolist(), own.resampled.tolist()) for part, own in written.items()}

@@ -103,11 +103,11 @@ def test_e19_any_flipped_bit_is_noticed_or_harmless(
     assert loaded is None or list(loaded.rows) == [row]
 
 
-def test_a_result_without_a_checksum_is_read(tmp_path: Path) -> None:
+def test_e19_a_result_without_a_checksum_is_not_read(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.save(Result("run", [], {}))
     path = tmp_path / "run" / "result.json"
     content = json.loads(path.read_text())
     del content["manifest"]["checksum"]
     path.write_text(json.dumps(content))
-    assert store.load("run") is not None
+    assert store.load("run") is None

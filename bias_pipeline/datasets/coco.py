@@ -120,24 +120,35 @@ class CocoDataset(Dataset):
             )
         return sorted(found)
 
-    def _stems(self) -> dict[str, Path]:
+    def _stems(self) -> dict[str, list[Path]]:
+        """The files of each name."""
+        found: dict[str, list[Path]] = {}
         if not self.folder.is_dir():
-            return {}
-        files = (path for path in sorted(self.folder.iterdir()) if path.suffix in SUFFIXES)
-        return {path.stem: path for path in files}
+            return found
+        for path in sorted(self.folder.iterdir()):
+            if path.suffix in SUFFIXES:
+                found.setdefault(path.stem, []).append(path)
+        return found
 
     def check_captioner(self, captioner: str) -> None:
         """Refuse what is neither a file nor the name of one; see :meth:`Dataset.check_captioner`.
 
         Raises:
+            DataError: if two files have the name.
             ResourceError: if a path is given and the file is absent.
         """
         self._captions_file(captioner)
 
     def _captions_file(self, captioner: str) -> Path:
         stems = self._stems()
-        if captioner in stems:
-            return stems[captioner]
+        own = stems.get(captioner, [])
+        if len(own) > 1:
+            raise DataError(
+                f"{self.folder}: {own[0].name} and {own[1].name} are both captioner "
+                f"{captioner!r}; rename one, or give its path"
+            )
+        if own:
+            return own[0]
         if Path(captioner).suffix.lower() in SUFFIXES or "/" in captioner:
             return check_file(Path(captioner), "captioner")
         raise UsageError(
@@ -170,6 +181,7 @@ class CocoDataset(Dataset):
             groups={attribute.name: (labels.groups, labels.map)},
             trained_on_reference=self.trained_on_reference,
             notes=notes,
+            file=str(path.resolve()),
         )
 
     def _labels(self, attribute: Attribute) -> Labels:

@@ -22,6 +22,8 @@ INSTANCES = (
 )
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
+_MOST_DIGITS = 1000  # of an annotation id
+
 
 def model_captions(path: Path, index: int | None = None) -> tuple[dict[str, str], int, int]:
     """What one captioner wrote.
@@ -39,7 +41,7 @@ def model_captions(path: Path, index: int | None = None) -> tuple[dict[str, str]
         DataError: if the file is broken, or has two different captions of an image and ``index``
             is None.
     """
-    rows = open_rows(path, what=RESULTS, key="annotations")
+    rows = open_rows(path, what=RESULTS, wanted=("image_id", "caption"), key="annotations")
     rows.require("image_id", "caption")
     found: dict[str, str] = {}
     more: dict[str, list[str]] = {}  # second and later captions, which most files do not have
@@ -85,7 +87,7 @@ def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:
     Raises:
         DataError: if the file is broken or an annotation id stands for two captions.
     """
-    rows = open_rows(path, what=CAPTIONS, key="annotations")
+    rows = open_rows(path, what=CAPTIONS, wanted=("id", "image_id", "caption"), key="annotations")
     rows.require("image_id", "caption")
     written: dict[str, list[tuple[int, str]]] = {}
     seen: dict[int, tuple[str, str]] = {}
@@ -93,7 +95,7 @@ def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:
     for number, row in rows.items:
         identifier = rows.id(number, row, "image_id")
         caption = rows.text(number, row, "caption")
-        own = _annotation_id(row)
+        own = _annotation_id(rows, number, row)
         if own is not None and own in seen:
             if seen[own] != (identifier, caption):
                 rows.refuse(number, f"annotation id {own} stands twice with different contents")
@@ -105,10 +107,12 @@ def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:
     return {image: _in_order(own) for image, own in written.items()}, repeated
 
 
-def _annotation_id(row: Mapping[str, Any]) -> int | None:
+def _annotation_id(rows: Rows, number: int, row: Mapping[str, Any]) -> int | None:
     own = row.get("id")
     if isinstance(own, str) and own.isascii() and own.isdigit():
-        return int(own[:18])
+        if len(own) > _MOST_DIGITS:
+            rows.refuse(number, f"annotation id {own[:20]}... has {len(own):,} digits")
+        return int(own)
     return own if type(own) is int else None
 
 
@@ -159,7 +163,7 @@ def _listed(
 
 
 def _table_objects(path: Path) -> Iterator[tuple[str, str | None]]:
-    rows = open_rows(path, what=INSTANCES)
+    rows = open_rows(path, what=INSTANCES, wanted=("image_id", "category"))
     rows.require("image_id", "category")
     for number, row in rows.items:
         empty = rows.value(number, row, "category") in (None, "")  # an image without objects
@@ -174,12 +178,14 @@ def splits_by_id(path: Path) -> dict[str, str]:
         DataError: if the file is broken or an image is in two parts.
     """
     karpathy = path.suffix == ".json"
-    rows = open_rows(path, what=SPLITS, key="images" if karpathy else None)
+    rows = open_rows(
+        path, what=SPLITS, wanted=("image_id", "split"), key="images" if karpathy else None
+    )
     if not karpathy:
         rows.require("image_id", "split")
     found: dict[str, str] = {}
     for number, row in rows.items:
-        name = next((key for key in ("cocoid", "image_id") if key in row), "cocoid")
+        name = "cocoid" if karpathy and "image_id" not in row else "image_id"
         identifier, part = rows.id(number, row, name), rows.text(number, row, "split")
         if found.setdefault(identifier, part) != part:
             rows.refuse(number, f"image id {identifier} is in {found[identifier]!r} and {part!r}")

@@ -19,6 +19,7 @@ MAJORITY = "majority"
 
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
+_BESIDE = ("split", "annotator", "confidence")
 _UNDECIDED = ("Unsure", "Both", "unsure", "both", "")
 _SHOWN = 8
 
@@ -91,7 +92,8 @@ def read_labels(
         UsageError: if the annotator is unknown.
     """
     groups, labels = label_map(dataset, attribute, own)
-    rows = open_rows(path, what=WHAT)
+    wanted = (*_IDS, *_LONG, *_BESIDE, labels.field, attribute.name)
+    rows = open_rows(path, what=WHAT, wanted=wanted)
     first = next(rows.items, None)
     if first is None:
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
@@ -100,7 +102,7 @@ def read_labels(
         return _long(rows, groups, labels, attribute.name, annotator)
     if annotator != MAJORITY:
         raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
-    return _wide(rows, list(first[1]), groups, labels, attribute.name)
+    return _wide(rows, rows.columns or list(first[1]), groups, labels, attribute.name)
 
 
 def _wide(

@@ -6,12 +6,12 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
 from bias_pipeline.corpus import canonical_id
 from bias_pipeline.datasets.json_files import expect, load_json, load_json_lines, open_input
+from bias_pipeline.datasets.parquet_files import parquet_rows
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -91,12 +91,15 @@ class Rows:
             self.refuse(number, str(error))
 
 
-def open_rows(path: Path, *, what: str, key: str | None = None) -> Rows:
+def open_rows(
+    path: Path, *, what: str, wanted: Sequence[str] | None = None, key: str | None = None
+) -> Rows:
     """Read a file of rows, its format told by its ending.
 
     Args:
         path: a JSON list of objects, JSON Lines, CSV or TSV with a header, or Parquet.
         what: what it should hold, for messages.
+        wanted: the columns that are asked for; where others cost something they are not read.
         key: where a JSON file is one object, the key under which the list may stand too.
 
     Raises:
@@ -119,7 +122,7 @@ def open_rows(path: Path, *, what: str, key: str | None = None) -> Rows:
     if suffix in (".csv", ".tsv"):
         return _csv_rows(path, what, "\t" if suffix == ".tsv" else ",")
     if suffix == ".parquet":
-        return _parquet_rows(path, what)
+        return _parquet_rows(path, what, wanted)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
         f"Give the file the ending of its format; expected {what}"
@@ -193,34 +196,10 @@ def _csv_lines(path: Path, what: str, delimiter: str) -> Iterator[tuple[int, lis
             ) from error
 
 
-def _parquet_rows(path: Path, what: str) -> Rows:
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
+def _parquet_rows(path: Path, what: str, wanted: Sequence[str] | None) -> Rows:
     open_input(path, what=what, max_bytes=MAX_BYTES).close()
-    try:
-        file = ParquetFile(path)
-        batches = (batch.to_pylist() for batch in file.iter_batches())
-        names = list(file.schema_arrow.names)
-        return Rows(path, "row", names, _guarded(enumerate(chain.from_iterable(batches)), path))
-    except (ArrowException, OSError) as error:
-        raise _broken_parquet(path, error) from error
-
-
-def _guarded(
-    items: Iterator[tuple[int, Mapping[str, Any]]], path: Path
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    from pyarrow import ArrowException
-
-    try:
-        yield from items
-    except (ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _broken_parquet(path, error) from error
-
-
-def _broken_parquet(path: Path, error: Exception) -> DataError:
-    first = (str(error).splitlines() or [""])[0][:200]
-    return DataError(f"{path}: not a readable Parquet file ({first}); fetch or make it again")
+    names, items = parquet_rows(path, wanted)
+    return Rows(path, "row", names, items)
 
 
 def check_file(path: Path, key: str) -> Path:

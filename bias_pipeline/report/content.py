@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.bibliography import bibtex
 from bias_pipeline.report.fronts import front_sections
@@ -15,6 +17,8 @@ from bias_pipeline.report.sheets import Report, Section
 from bias_pipeline.report.words import word_sections
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
+
+log = logging.getLogger(__name__)
 
 LIMITS = (
     "Labels of gender, race, age and emotion are what annotators saw in a picture, not what people "
@@ -31,45 +35,89 @@ LIMITS = (
 
 
 def finished_results(folder: Path) -> list[Result]:
-    """All whole results of a folder.
+    """All whole results of a folder; what cannot be read is left where it is and warned of.
 
     Raises:
         ResourceError: if the folder is absent.
-        DataError: if it holds no finished run.
+        DataError: if it holds no finished run that can be read.
     """
-    if not folder.is_dir():
-        raise ResourceError(f"{folder} is not a folder; name the one that runs were written to")
-    store = ResultStore(folder)
-    paths = sorted(folder.glob("[!.]*/result.json"))
-    results = [found for path in paths if (found := store.load(path.parent.name))]
-    if not results:
-        raise DataError(f"{folder} holds no finished run; run one first")
+    results, skipped = read_results(folder)
+    for told in skipped:
+        log.warning("%s", told)
     return results
 
 
-def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    """All whole results of a folder, with their draws.
+def read_results(folder: Path) -> tuple[list[Result], list[str]]:
+    """All whole results of a folder, and a sentence on each that is left out.
 
     Raises:
         BiasPipelineError: see :func:`finished_results`.
     """
-    results, store = finished_results(folder), ResultStore(folder)
-    return results, {r.run_id: store.draws(r.run_id) for r in results}
+    if not folder.is_dir():
+        raise ResourceError(f"{folder} is not a folder; name the one that runs were written to")
+    store, results, skipped = ResultStore(folder), [], []
+    for path in sorted(folder.glob("[!.]*")):
+        try:
+            found = store.read(path.name)
+        except DataError as error:
+            skipped.append(str(error))
+            continue
+        if found and found.rows:
+            results.append(found)
+    if not results:
+        count = f" that can be read ({len(skipped)} cannot: {skipped[0]})" if skipped else ""
+        raise DataError(f"{folder} holds no finished run{count}; run one first")
+    return results, skipped
+
+
+def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
+    """All whole results of a folder, with their draws; what cannot be read is warned of.
+
+    Raises:
+        BiasPipelineError: see :func:`finished_results`.
+    """
+    results = finished_results(folder)
+    draws, damaged = _read_draws(folder, results)
+    for told in damaged:
+        log.warning("%s", told)
+    return results, draws
+
+
+def _read_draws(
+    folder: Path, results: Sequence[Result]
+) -> tuple[dict[str, dict[str, Draws]], list[str]]:
+    """The draws of each run, and a sentence on each whose draws cannot be read."""
+    store, draws, damaged = ResultStore(folder), {}, []
+    for result in results:
+        try:
+            draws[result.run_id] = store.draws(result.run_id)
+        except DataError as error:
+            damaged.append(f"{error}. Its numbers are shown, but not compared")
+    return draws, damaged
 
 
 def report_of_folder(folder: Path) -> Report:
-    """All that is told of a folder's finished runs.
+    """All that is told of a folder's finished runs; what cannot be read is told on it, too.
 
     Raises:
         BiasPipelineError: if there is nothing to report.
     """
-    return report_of(*finished_runs(folder), word_sections(folder))
+    results, skipped = read_results(folder)
+    draws, damaged = _read_draws(folder, results)
+    words, unread = word_sections(folder)
+    faults = [*skipped, *damaged, *unread]
+    if skipped:
+        faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
+    for sentence in faults:
+        log.warning("%s", sentence)
+    return report_of(results, draws, words, faults)
 
 
 def report_of(
     results: Sequence[Result],
     draws: Mapping[str, Mapping[str, Draws]],
     further: Sequence[Section] = (),
+    faults: Sequence[str] = (),
 ) -> Report:
     """All that is told of some results.
 
@@ -77,12 +125,16 @@ def report_of(
         results: of any metrics, data sets and attributes.
         draws: run id to the headlines under resampling; without them nothing is compared.
         further: sections that rest on other files than the runs'.
+        faults: what a reader must know of what is left out, a sentence each.
     """
+    results, namesakes = told_apart(results)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
     found = contests(results, known, least=1)
     rows = [row for result in results for row in result.rows]
     captioners = dict.fromkeys(row.captioner for row in rows)
     sections = [
+        *([Section(title="Left out", texts=faults)] if faults else []),
+        *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
         *overviews(results, found),
         *front_sections(results, known),
         *directions(results),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
+import logging
 import re
 import threading
 import urllib.error
@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.progress import track
 from bias_pipeline.report import loggers
 from bias_pipeline.report.content import finished_results
 from bias_pipeline.report.loggers import WandbLogger
 from bias_pipeline.results import Result, ResultStore
+
+log = logging.getLogger(__name__)
 
 PROBE_S = 3.0  # how long a server may take to answer at all
 RUN_S = 7.0  # how long it may take for a run; with the above, a wrong address is told within 10 s
@@ -80,7 +83,9 @@ def push(
             not installed, or the folder cannot be written.
     """
     logger = WandbLogger(str(folder), project, entity, mode or _default_mode(), timeout_s)
-    results = finished_results(folder)
+    results, namesakes = told_apart(finished_results(folder))
+    for told in namesakes:
+        log.warning("%s", told)
     if logger.mode == "disabled":
         return Pushed("disabled", "", [], 0)
     server = reachable_server() if logger.mode == "online" else ""
@@ -91,7 +96,7 @@ def push(
         with store.claim(f"wandb-{result.run_id}"):  # another push may be at it
             if ledger.has(result.run_id):
                 continue
-            _write(logger, _with_curves(folder, result), len(new))
+            _write(logger, _with_curves(store, result), len(new))
             ledger.note(result.run_id)
             new.append(result.run_id)
     place = server or str(folder / "wandb")
@@ -104,13 +109,14 @@ def _default_mode() -> str | None:
     return os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
 
 
-def _with_curves(folder: Path, result: Result) -> Result:
+def _with_curves(store: ResultStore, result: Result) -> Result:
     """A stored result with the training curves that a logger tells of, if it has any."""
-    path = folder / result.run_id / "curves.csv"
-    if not path.is_file():
-        return result
-    with path.open(newline="", encoding="utf-8") as file:
-        return replace(result, tables={"curves": list(csv.DictReader(file))})
+    try:
+        curves = store.table(result.run_id, "curves")
+    except DataError as error:
+        log.warning("%s; the run is written without them", error)
+        curves = []
+    return replace(result, tables={"curves": curves} if curves else {})
 
 
 def _write(logger: WandbLogger, result: Result, written: int) -> None:

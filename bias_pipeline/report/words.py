@@ -1,25 +1,24 @@
 """The words that give an attribute away: files, terminal and report.
 
 ``words-RUN.csv`` has a line for each n-gram, side and group, ``word_examples-RUN.csv`` a line for
-each word of each example. Gains and weights are log-odds.
+each word of each example, ``words-RUN.sha256`` their checksums. Gains and weights are log-odds.
 """
 
 from __future__ import annotations
 
 import csv
-import logging
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from bias_pipeline.analysis.word_fits import Example
 from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.cache import replace_file
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted
 from bias_pipeline.results import table_csv
-
-log = logging.getLogger(__name__)
+from bias_pipeline.sealed import read_unchanged, sha256
 
 SHOWN = 20
 _ENDS = ("", "_ci_low", "_ci_high")
@@ -31,7 +30,7 @@ NETWORK = (
 
 
 def save_words(folder: Path, name: str, found: Words) -> Path:
-    """Write both files; returns the first.
+    """Write both files, and beside them their checksums; returns the first.
 
     Args:
         folder: made where it is missing.
@@ -41,11 +40,16 @@ def save_words(folder: Path, name: str, found: Words) -> Path:
     Raises:
         ResourceError: if they cannot be written.
     """
-    files = {f"words-{name}.csv": _lines(found), f"word_examples-{name}.csv": _example_lines(found)}
+    tables = {f"words-{name}": _lines(found), f"word_examples-{name}": _example_lines(found)}
+    files = {
+        f"{stem}.csv": table_csv(list(lines)).encode("utf-8", "replace")
+        for stem, lines in tables.items()
+    }
+    sums = "".join(f"{sha256(content)}  {file}\n" for file, content in files.items())
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, lines in files.items():
-            replace_file(folder / file, table_csv(list(lines)).encode("utf-8", "replace"))
+        for file, content in {**files, f"words-{name}.sha256": sums.encode()}.items():
+            replace_file(folder / file, content)
     except OSError as error:
         raise ResourceError(
             f"cannot write {folder}: {error.strerror}; choose another folder with paths.outputs=..."
@@ -96,9 +100,11 @@ def read_words(path: Path) -> Words:
     """What :func:`save_words` wrote.
 
     Raises:
+        DataError: if it is not as it was written.
         ValueError: if it is not such a file.
     """
-    lines = _read(path)
+    sums = _sums(path.with_suffix(".sha256"))
+    lines = _read(path, sums)
     if not lines:
         raise ValueError("it is empty")
     first = lines[0]
@@ -107,7 +113,7 @@ def read_words(path: Path) -> Words:
         found = [
             _word(list(own)) for _, own in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
         ]
-        told = _read(beside) if beside.is_file() else []
+        told = _read(beside, sums) if beside.is_file() else []
         return Words(
             attribute=first["attribute"],
             dataset=first["dataset"],
@@ -122,9 +128,19 @@ def read_words(path: Path) -> Words:
         raise ValueError(f"it lacks {error}") from error
 
 
-def _read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{k: _bare(v) for k, v in line.items()} for line in csv.DictReader(file)]
+def _sums(path: Path) -> dict[str, str]:
+    """File name to checksum, as ``sha256sum`` writes them."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from error
+    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+
+
+def _read(path: Path, sums: Mapping[str, str]) -> list[dict[str, str]]:
+    text = read_unchanged(path, sums.get(path.name)).decode("utf-8")
+    lines = csv.DictReader(io.StringIO(text, newline=""))
+    return [{k: _bare(v) for k, v in line.items()} for line in lines]
 
 
 def _bare(text: str) -> str:
@@ -154,15 +170,17 @@ def _example(lines: Sequence[dict[str, str]]) -> Example:
     return Example(first["side"], first["image"], first["group"], log_odds, words)
 
 
-def word_sections(folder: Path) -> list[Section]:
-    """A section for each file of words in a folder; a damaged file is warned of and passed over."""
-    found = []
+def word_sections(folder: Path) -> tuple[list[Section], list[str]]:
+    """A section for each file of words in a folder, and a sentence on each that cannot be read."""
+    found, unread = [], []
     for path in sorted(folder.glob("words-*.csv")):
         try:
             found.append(section(read_words(path)))
-        except ValueError as error:
-            log.warning("%s is not a file of words (%s); it is not reported", path, error)
-    return found
+        except DataError as error:
+            unread.append(f"{error}. It is not reported")
+        except (ValueError, LookupError, csv.Error) as error:
+            unread.append(f"{path} is not a whole file of words ({error}); it is not reported")
+    return found, unread
 
 
 def section(found: Words) -> Section:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SETTINGS = "settings.json"
 NOT_YET = "not computed yet"
 _SIGNATURE = 16  # hexadecimal digits
 
@@ -82,9 +83,9 @@ class BlockStore:
         text = json.dumps(sorted(ids), ensure_ascii=False)
         path = self.folder / "plans" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
         told = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
-        if not path.is_file():
-            self._write(path, text.encode())
-            self._write(self.folder / "settings.json", told.encode())
+        for own, content in ((path, text.encode()), (self.folder / SETTINGS, told.encode())):
+            if not _holds(own, content):  # absent, or damaged
+                self._write(own, content)
         try:
             os.utime(path)
         except OSError as error:
@@ -103,13 +104,12 @@ class BlockStore:
         path = self._path(ids)
         try:
             # Without threads: those of a pool that is still starting abort a process that ends.
-            table = pq.ParquetFile(
-                BytesIO(path.read_bytes()), page_checksum_verification=True, pre_buffer=False
-            ).read(use_threads=False)
+            content = _unsealed(path.read_bytes())
+            table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
             whole = table["id"].to_pylist() == list(ids)
         except FileNotFoundError:
             return None
-        except (pa.ArrowException, OSError, KeyError) as error:  # OSError: Arrow's wrong checksum
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             log.warning("%s is damaged and counts as absent: %s", path, error)
             return None
         return table if whole else None
@@ -136,13 +136,13 @@ class BlockStore:
             compression="none",
             use_dictionary=False,
             write_statistics=False,
-            write_page_checksum=True,
         )
-        self._write(self._path(block.ids), content.getvalue())
+        sealed = hashlib.sha256(content.getvalue()).digest() + content.getvalue()
+        self._write(self._path(block.ids), sealed)
 
     def _path(self, ids: Sequence[str]) -> Path:
         name = hashlib.sha256(json.dumps([self.signature, *ids]).encode()).hexdigest()
-        return self.folder / "blocks" / name[:2] / f"{name}.parquet"
+        return self.folder / "blocks" / name[:2] / f"{name}.block"
 
     def _write(self, path: Path, content: bytes) -> None:
         try:
@@ -156,16 +156,17 @@ class BlockStore:
         """The images of the latest plan.
 
         Raises:
+            DataError: if it is damaged.
             ResourceError: if there is none.
         """
         plans = list(self.folder.glob("plans/*.json"))
         if not plans:
             raise ResourceError(f"{self.folder}: holds no plan; start the job again")
         latest = max(plans, key=lambda path: path.stat().st_mtime_ns)
-        ids = expect(load_json(latest, what="a list of image ids"), list, latest, "")
-        if len(set(ids)) != len(ids):
-            raise DataError(f"{latest}: an image stands twice; remove the file and start again")
-        return ids
+        content = _content(latest)
+        if hashlib.sha256(content).hexdigest() != latest.stem:
+            raise DataError(f"{latest}: is damaged; start the job again, which writes it anew")
+        return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str]]:
         """Everything that is finished of the latest plan.
@@ -186,6 +187,29 @@ class BlockStore:
             found = table.filter(table["reason"].is_null()).select(["id", "value"])
             tables += [found] if len(found) else []
         return tables, missing
+
+
+def _unsealed(raw: bytes) -> bytes:
+    """A block's table, which follows its own checksum.
+
+    Raises:
+        ValueError: if the checksum does not fit.
+    """
+    checksum, content = raw[:32], raw[32:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise ValueError("its checksum does not fit")
+    return content
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return _content(path) == content
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
@@ -210,8 +234,10 @@ def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
         DataError: if there are several and none is named, naming them.
         ResourceError: if there is none.
     """
-    stores = [_stored(path) for path in sorted(root.glob("*/settings.json"))]
+    stores, damaged = _stores(root)
     found = {own.signature: own for own in stores if own.settings.get("job") == job}
+    if not found and damaged:
+        raise damaged[0]
     if not found:
         raise ResourceError(f"{root}: holds no blocks of '{job}'; start it with --out {root}")
     chosen = [own for name, own in found.items() if name.startswith(signature)]
@@ -225,12 +251,24 @@ def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
     return chosen[0]
 
 
+def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
+    """Every run of a folder, and why others are none."""
+    stores, damaged = [], []
+    for path in sorted(root.glob(f"*/{SETTINGS}")):
+        try:
+            stores.append(_stored(path))
+        except DataError as error:
+            log.warning("%s", error)
+            damaged.append(error)
+    return stores, damaged
+
+
 def _stored(path: Path) -> BlockStore:
     read = expect(load_json(path, what="settings of a run"), dict, path, "")
     settings = expect(read.get("settings"), dict, path, "settings")
     store = BlockStore(path.parent.parent, settings, expect(read.get("model"), str, path, "model"))
     if store.folder != path.parent:
-        raise DataError(f"{path}: the settings were changed; remove {path.parent}")
+        raise DataError(f"{path}: the settings were changed; start the job again")
     return store
 
 

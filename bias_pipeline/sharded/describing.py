@@ -52,6 +52,7 @@ class Tally:
         blocks: that are its share.
         found: blocks that were there already.
         described: images or texts.
+        empty: texts of them that hold no word.
         seconds: for them, without loading the model.
         unreadable: image to reason.
     """
@@ -59,6 +60,7 @@ class Tally:
     blocks: int = 0
     found: int = 0
     described: int = 0
+    empty: int = 0
     seconds: float = 0.0
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -67,6 +69,7 @@ class Tally:
         reasons = zip(block.ids, block.reasons, strict=True)
         self.unreadable |= {image: reason for image, reason in reasons if reason is not None}
         self.described += len(block.ids)
+        self.empty += sum(isinstance(v, str) and not v.strip() for v in block.values)
 
     def sentences(self, noun: str) -> list[str]:
         """What happened, a line each."""
@@ -74,6 +77,8 @@ class Tally:
         if self.described:
             rate = self.described / max(self.seconds, 1e-9)
             lines.append(f"{self.described} {noun} in {self.seconds:.1f} s: {rate:.1f} {noun}/s")
+        if self.empty:
+            lines.append(f"{self.empty} are described by an empty text")
         if self.unreadable:
             lines.append(f"{len(self.unreadable)} cannot be read: {named(self.unreadable)}")
         return lines

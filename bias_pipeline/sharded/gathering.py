@@ -113,20 +113,35 @@ def write(path: Path, content: bytes) -> None:
         raise ResourceError(f"cannot write {path}: {error.strerror}") from error
 
 
-def write_captions(gathered: Gathered) -> int:
+def write_captions(gathered: Gathered) -> tuple[int, int]:
     """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
 
     Returns:
-        How many.
+        How many, and how many of them are empty.
+
+    Raises:
+        DataError: if all are empty.
+        ResourceError: if the file cannot be written.
     """
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
+    empty = sum(not value.strip() for value in values)
+    if empty == len(values):
+        raise all_empty(gathered.store, empty)
     captions = sorted(zip(gathered.ids(), values, strict=True), key=_by_id)
     lines = [
         json.dumps({"image_id": _number(image), "caption": caption}, ensure_ascii=False)
         for image, caption in captions
     ]
     write(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
-    return len(lines)
+    return len(lines), empty
+
+
+def all_empty(store: BlockStore, count: int) -> DataError:
+    """The refusal of a captioner that wrote nothing."""
+    return DataError(
+        f"{store.folder}: all {count} captions are empty; the tokenizer or the weights of "
+        f"{store.model} are broken"
+    )
 
 
 def _number(image: str) -> int | str:

@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.vision.model_folders import (
+    check_config,
+    check_preprocessing,
+    require_preprocessing,
+    require_vocabulary,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+_OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".pkl")
 _BESIDE = ("*.json", "*.txt", "*.model")  # configuration, preprocessing, vocabulary
 
 
@@ -51,8 +58,9 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
         revision: of a name on the hub; its main one if empty.
 
     Raises:
-        DataError: if it is of another kind, or has no safetensors.
-        ResourceError: if it is not there.
+        DataError: if it is of another kind, has weights of other formats alone, is too large to be
+            built or asks for code.
+        ResourceError: if it, or a file of it, is not there.
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
@@ -62,6 +70,7 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
     kind = str(config.get("model_type"))
     if kind not in kinds:
         raise DataError(f"{name}: model type {kind!r} will not do; {did_you_mean(kind, kinds)}")
+    check_config(path, config)
     names = [*_weights(folder), *(path.name for own in _BESIDE for path in folder.glob(own))]
     files = {own: _sha256(folder / own) for own in sorted(set(names))}
     return Pretrained(name, folder, kind, files)
@@ -69,6 +78,7 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
 
 def _of_hub(name: str, revision: str) -> Path:
     import huggingface_hub
+    from huggingface_hub.constants import HF_HUB_CACHE
     from huggingface_hub.errors import HFValidationError
 
     try:
@@ -79,11 +89,15 @@ def _of_hub(name: str, revision: str) -> Path:
             ignore_patterns=["*/*"],
         )
     except HFValidationError:
-        raise ResourceError(f"model {name}: there is no such folder") from None
-    except Exception as error:  # of the hub's client, of its transport, of the disk
         raise ResourceError(
-            f"model {name}: no such folder, and the hub does not give it "
-            f"({_first_line(error)}); download it where there is a network and name its folder"
+            f"model {name}: there is no such folder (relative paths start at {Path.cwd()})"
+        ) from None
+    except Exception as error:  # of the hub's client, of its transport, of the disk
+        given = f" --revision {revision}" if revision else ""
+        raise ResourceError(
+            f"model {name}{given}: no such folder at {Path.cwd()}, not in {HF_HUB_CACHE}, and the "
+            f"hub does not give it ({_first_line(error)}); where there is a network, "
+            f"`hf download {name}{given}` fetches it there"
         ) from error
     return Path(str(found))
 
@@ -93,6 +107,9 @@ def _weights(folder: Path) -> list[str]:
     if (folder / WEIGHTS).is_file():
         return [WEIGHTS]
     index = folder / INDEX
+    others = [path for path in folder.iterdir() if path.suffix in _OTHER_WEIGHTS]
+    if not index.is_file() and not others:
+        raise ResourceError(f"{folder}: {WEIGHTS} is absent; fetch it into this folder")
     if not index.is_file():
         raise DataError(
             f"{folder}: neither {WEIGHTS} nor {INDEX}; other formats can run code and are not "
@@ -158,13 +175,18 @@ class Preprocessing:
         model: the model.
 
     Raises:
-        DataError: if it has none, or one whose results differ in shape.
+        DataError: if it is broken, makes pictures of no size or a huge one, or of several shapes.
+        ResourceError: if it is absent.
     """
 
     def __init__(self, model: Pretrained) -> None:
         import transformers
         from PIL import Image
 
+        require_preprocessing(model.folder, model.files)
+        for path in sorted(model.folder.glob("*processor_config.json")):
+            read = load_json(path, what="a model's preprocessing")
+            check_preprocessing(path, expect(read, dict, path, ""))
         # Torchvision resizes a little differently; a result must not depend on its being there.
         recent = int(transformers.__version__.partition(".")[0]) >= 5
         try:
@@ -174,11 +196,12 @@ class Preprocessing:
                 trust_remote_code=False,
                 **({"backend": "pil"} if recent else {"use_fast": False}),
             )
+            shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except Exception as error:  # whatever a broken file makes of the library
             raise DataError(
                 f"{model.name}: preprocessing cannot be loaded ({_first_line(error)})"
             ) from error
-        if len({self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}) > 1:
+        if len(shapes) > 1:
             raise DataError(
                 f"{model.name}: its preprocessing makes pictures of different shapes; set "
                 "do_center_crop or a height and a width in preprocessor_config.json"
@@ -196,10 +219,12 @@ def tokenizer(model: Pretrained) -> Any:
     """A model's own tokenizer.
 
     Raises:
-        DataError: if it has none.
+        DataError: if it is broken.
+        ResourceError: if it is absent.
     """
     import transformers
 
+    require_vocabulary(model.folder, model.files)
     try:
         return transformers.AutoTokenizer.from_pretrained(
             model.folder, local_files_only=True, trust_remote_code=False

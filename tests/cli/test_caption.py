@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bias_pipeline.captioners.generate import Captioner
 from tests.cli.commands import Run
 from tests.cli.test_door import HEAVY
 from tests.photo_folder import break_some, write_photos
@@ -172,3 +173,47 @@ def test_help_imports_nothing_heavy(word: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+# --- captions that are none
+
+
+def test_a_model_without_its_tokenizer_ends_with_5(
+    run: Run, photos: Path, blip: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(blip, tmp_path / "bare")
+    for path in (tmp_path / "bare").glob("token*"):
+        path.unlink()
+    words = ("--model", str(tmp_path / "bare"), "--out", "out", *ONE_THREAD)
+    code, printed = run("caption", str(photos), *words)
+    assert (code, f"{tmp_path}/bare: the tokenizer's vocabulary is absent" in printed) == (5, True)
+    assert not (tmp_path / "out").exists()
+
+
+def _written(monkeypatch: pytest.MonkeyPatch, caption_of: Callable[[int], str]) -> None:
+    """Have the captioner write something else."""
+    monkeypatch.setattr(
+        Captioner, "describe", lambda _, photos: [caption_of(k) for k in range(len(photos))]
+    )
+
+
+def test_a_captioner_that_writes_nothing_ends_with_3(
+    run: Run, photos: Path, blip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(monkeypatch, lambda _: " ")
+    words = ("--model", str(blip), "--out", "out", *ONE_THREAD)
+    code, printed = run("caption", str(photos), *words)
+    assert (code, f"all {N_PHOTOS} captions are empty" in printed) == (3, True)
+    code, printed = run("caption", "--gather", "out")
+    assert (code, f"all {N_PHOTOS} captions are empty" in printed) == (3, True)
+    assert not Path("out", "captions.json").exists()
+
+
+def test_a_few_empty_captions_are_counted(
+    run: Run, photos: Path, blip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(monkeypatch, lambda k: "a dog" if k % 30 else "")
+    words = ("--model", str(blip), "--out", "out", "--batch", str(N_PHOTOS), *ONE_THREAD)
+    code, printed = run("caption", str(photos), *words)
+    assert (code, "3 are described by an empty text" in printed) == (0, True), printed
+    assert "90 captions, 3 of them empty" in run("caption", "--gather", "out")[1]

@@ -340,13 +340,15 @@ def test_e5_labels_of_one_group_are_refused_by_attackers(tmp_path: Path) -> None
 # --- E8, E21
 
 
-def test_e8_a_caption_of_a_megabyte_is_read_from_every_format(tmp_path: Path) -> None:
+def test_e8_a_caption_of_a_megabyte_is_cut_in_every_format_and_counted(tmp_path: Path) -> None:
     rows = results()
     rows[0]["caption"] = "dog " * 250_000
     root = write_folder(tmp_path, {MINE: rows})
     pd.DataFrame(rows).to_csv(root / "m.csv", index=False)
     for captioner in ("mine", str(root / "m.csv")):
-        assert load(root, f"captioner={captioner}").model.lengths.max() == 250_000
+        corpus = load(root, f"captioner={captioner}")
+        assert corpus.model.lengths.max() == 2_500
+        assert "1 captions of more than 10,000 characters were cut" in corpus.notes
 
 
 _READ = """

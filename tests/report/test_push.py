@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,9 +86,14 @@ def test_a_name_that_ends_alike_is_another_run(
     assert list(push(folder, mode="offline").new) == ["one", "two"]
 
 
-def test_curves_of_training_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = "side,seed,epoch,train_loss\nmodel,0,1,0.5\nmodel,12,1,0.75\n"
-    (folder / "one" / "curves.csv").write_text(lines)
+def test_curves_of_training_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        {"side": "model", "seed": seed, "epoch": 1, "train_loss": loss}
+        for seed, loss in ((0, 0.5), (12, 0.75))
+    ]
+    folder = tmp_path / "runs"
+    ResultStore(folder).save(replace(result("one"), tables={"curves": lines}))
+    ResultStore(folder).save(result("two"))
     told: dict[str, object] = {}
     monkeypatch.setattr(
         loggers, "record", lambda content, *_: told.update({content["id"]: content["history"]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from bias_pipeline.door import main
 from bias_pipeline.report.content import report_of
 from bias_pipeline.report.page import html
 from bias_pipeline.report.words import read_words, save_words, section, word_sections
+from bias_pipeline.sealed import sha256
 from tests.report.test_page import result
 from tests.report.test_tables import HOSTILE
 
@@ -61,13 +61,34 @@ def test_an_example_is_highlighted() -> None:
     assert '<mark class="to2">dress</mark>' in text
 
 
-def test_a_damaged_file_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_file_is_passed_over_and_told(tmp_path: Path) -> None:
     (tmp_path / "words-x.csv").write_text("a,b\n1,2\n")
     (tmp_path / "words-y.csv").write_text("")
     save_words(tmp_path, "z", found("a"))
-    with caplog.at_level(logging.WARNING):
-        assert len(word_sections(tmp_path)) == 1
-    assert "words-x.csv" in caplog.text
+    sections, unread = word_sections(tmp_path)
+    assert (len(sections), len(unread), "words-x.csv" in unread[0]) == (1, 2, True)
+
+
+def test_a_file_that_is_cut_between_two_lines_is_not_read(tmp_path: Path) -> None:
+    path = save_words(tmp_path, "run", found("a", "b"))
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
+    sections, unread = word_sections(tmp_path)
+    assert (sections, "checksum" in unread[0]) == ([], True)
+
+
+@pytest.mark.parametrize("text", ["side,ngram\nmodel,a\n", '"a\n', "\x00", "side,ngram\n=1,b\n"])
+def test_a_foreign_file_with_a_fitting_checksum_ends_no_report(tmp_path: Path, text: str) -> None:
+    path = save_words(tmp_path, "run", found("a"))
+    path.write_text(text)
+    path.with_suffix(".sha256").write_text(f"{sha256(text.encode())}  {path.name}\n")
+    assert len(word_sections(tmp_path)[1]) == 1
+
+
+def test_the_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
+    path = save_words(tmp_path, "run", found("a"))
+    lines = path.with_suffix(".sha256").read_text().splitlines()
+    files = ("words-run.csv", "word_examples-run.csv")
+    assert lines == [f"{sha256((tmp_path / name).read_bytes())}  {name}" for name in files]
 
 
 def test_a_file_without_examples_is_read(tmp_path: Path) -> None:
@@ -82,7 +103,7 @@ def test_the_door_writes_prints_and_reports(
     monkeypatch.chdir(tmp_path)
     small = ["dataset.n_images=200", "seeds=1", "metric.positions=1"]
     code = main(["analysis", "words", *small, "captioner=amplifier,terse", "--resamples", "2"])
-    assert (code, len(word_sections(tmp_path / "outputs"))) == (0, 2)
+    assert (code, len(word_sections(tmp_path / "outputs")[0])) == (0, 2)
     assert "What the captioner added" in capsys.readouterr().out
 
 

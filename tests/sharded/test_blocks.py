@@ -151,12 +151,12 @@ def test_changed_settings_are_refused(tmp_path: Path) -> None:
         find_store(tmp_path, "caption")
 
 
-def test_a_plan_with_an_image_twice_is_refused(tmp_path: Path) -> None:
+def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     fill(store)
     (plan,) = store.folder.glob("plans/*")
     plan.write_text('["1", "1"]')
-    with pytest.raises(DataError, match="an image stands twice"):
+    with pytest.raises(DataError, match="is damaged; start the job again"):
         store_of(tmp_path).gather()
 
 
@@ -164,3 +164,41 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ResourceError, match="cannot write to"):
         store_of(tmp_path / "file").plan(["1"])
+
+
+@pytest.mark.parametrize("kind", ["plans/*.json", "settings.json"])
+def test_a_cut_file_blocks_gathering_until_the_job_is_started_again(
+    tmp_path: Path, kind: str
+) -> None:
+    store = store_of(tmp_path)
+    fill(store)
+    (path,) = store.folder.glob(kind)
+    content = path.read_bytes()
+    path.write_bytes(content[:-3])
+    with pytest.raises(DataError):
+        gathered_again(tmp_path)
+    again = store_of(tmp_path)
+    fill(again)
+    assert path.read_bytes() == content
+    assert len(gathered_again(tmp_path)[0]) > 0
+
+
+def gathered_again(root: Path) -> tuple[list[Any], dict[str, str]]:
+    (job,) = {store_of(root).settings["job"]}
+    return find_store(root, str(job)).gather()
+
+
+def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path: Path) -> None:
+    store, ids = store_of(tmp_path), IDS[:60]
+    store.put(Block(ids, [1] * 60, [f"a {i}" for i in ids], [None] * 60))
+    path = store._path(ids)
+    content, read = path.read_bytes(), 0
+    generator = np.random.default_rng(0)
+    for place, bit in zip(
+        generator.integers(0, len(content), 300), generator.integers(0, 8, 300), strict=True
+    ):
+        own = bytearray(content)
+        own[place] ^= 1 << bit
+        path.write_bytes(bytes(own))
+        read += store.read(ids) is not None
+    assert read == 0

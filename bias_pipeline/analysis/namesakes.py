@@ -1,0 +1,127 @@
+"""Captioners, or versions of one, that bear one name: each gets its own, and it is said."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.datasets.coco import safe_name
+from bias_pipeline.results import Result
+
+_DIGITS = 8  # of a digest, where nothing else tells two apart
+
+
+def told_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results in which one name of a captioner stands for one corpus of an attribute.
+
+    Args:
+        results: of any data sets, captioners and attributes.
+
+    Returns:
+        The results, renamed where that is needed; and a sentence on each name that was.
+    """
+    by_file, files = files_apart(results)
+    by_corpus, corpora = _corpora_apart(by_file)
+    return by_corpus, [*files, *corpora]
+
+
+def files_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results in which one name of a captioner stands for one file.
+
+    The names are those of the files, with as many of their folders as tell them apart:
+    ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
+
+    Returns:
+        See :func:`told_apart`.
+    """
+    files: dict[tuple[str, str], dict[str, None]] = {}
+    for result in filter(_file, results):
+        files.setdefault(_named(result), {})[_file(result)] = None
+    taken = {_named(result) for result in results}
+    names: dict[tuple[str, ...], str] = {}
+    sentences = []
+    for (dataset, captioner), own in files.items():
+        if len(own) > 1:
+            others = {name for known, name in taken if known == dataset}
+            found = names_of(sorted(own), others)
+            names |= {(dataset, captioner, file): name for file, name in found.items()}
+            listed = ", ".join(f"{name} ({file})" for file, name in found.items())
+            sentences.append(f"{len(own)} files are called {captioner}: {listed}")
+    return [_renamed(r, names.get((*_named(r), _file(r)), "")) for r in results], sentences
+
+
+def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """A name for each of several files, safe as captioners' names are.
+
+    Args:
+        files: their paths, all different.
+        taken: names that none of them may get.
+
+    Example:
+        >>> names_of(["x/A/model.json", "x/B/model.json"])
+        {'x/A/model.json': 'A_model', 'x/B/model.json': 'B_model'}
+        >>> list(names_of(["x/my model.json", "x/my_model.json"]).values())
+        ['x_my_model_a3ac945a', 'x_my_model_05cb9730']
+    """
+    taken = set(taken)
+    longest = max(len(Path(file).parts) for file in files)
+    for folders in range(1, longest):
+        names = [safe_name("_".join(_parts(file)[-1 - folders :])) for file in files]
+        if len({*names, *taken}) == len(names) + len(taken):
+            return dict(zip(files, names, strict=True))
+    digests = (hashlib.sha256(file.encode("utf-8", "replace")).hexdigest() for file in files)
+    return {
+        file: f"{safe_name('_'.join(_parts(file)[-2:]))[:50]}_{digest[:_DIGITS]}"
+        for file, digest in zip(files, digests, strict=True)
+    }
+
+
+def _parts(file: str) -> tuple[str, ...]:
+    return Path(file).with_suffix("").parts
+
+
+def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results in which one name stands for one corpus of an attribute, by its digest."""
+    digests: dict[tuple[str, ...], dict[str, None]] = {}
+    for result in results:
+        digests.setdefault(_scored(result), {})[_corpus(result, "digest")] = None
+    several = {key: own for key, own in digests.items() if len(own) > 1}
+    sentences = [
+        f"{len(own)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
+        "labels or objects differ between runs, which stand apart by the first digits of their "
+        "digests"
+        for (dataset, captioner, attribute), own in several.items()
+    ]
+    renamed = [
+        _renamed(r, f"{r.rows[0].captioner} {_corpus(r, 'digest')[:_DIGITS]}")
+        if _scored(r) in several
+        else r
+        for r in results
+    ]
+    return renamed, sentences
+
+
+def _named(result: Result) -> tuple[str, str]:
+    return result.rows[0].dataset, result.rows[0].captioner
+
+
+def _scored(result: Result) -> tuple[str, ...]:
+    return (*_named(result), result.rows[0].attribute)
+
+
+def _file(result: Result) -> str:
+    return _corpus(result, "file")
+
+
+def _corpus(result: Result, key: str) -> str:
+    found: Any = result.manifest.get("corpus", {})
+    return str(found.get(key, "")) if isinstance(found, Mapping) else ""
+
+
+def _renamed(result: Result, name: str) -> Result:
+    if not name:
+        return result
+    return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

@@ -1,0 +1,61 @@
+"""What is read of a result's manifest: its shape, so that no reader stumbles over a foreign one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def checked(value: Any, kind: Any, name: str) -> Any:
+    """A value that is of its type; true and false are no numbers.
+
+    Raises:
+        ValueError: naming it.
+
+    Example:
+        >>> checked(1, int, "n_images")
+        1
+    """
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} is {str(value)[:40]!r}")
+    return value
+
+
+def check_manifest(manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest of another shape than readers rely on.
+
+    Raises:
+        ValueError: naming the entry.
+    """
+    _check_files(_mapping(manifest, "files", required=True))
+    _check_reading(_mapping(manifest, "metric"))
+    corpus = _mapping(manifest, "corpus")
+    for name in ("digest", "file"):
+        checked(corpus.get(name, ""), str, f"corpus.{name}")
+    for note in checked(manifest.get("notes", []), list, "notes"):
+        checked(note, str, "notes")
+
+
+def _check_files(files: Mapping[str, Any]) -> None:
+    for name, checksum in files.items():
+        checked(checksum, str, "files")
+        if "/" in name or name.startswith("."):
+            raise ValueError(f"files names {name[:40]!r}")
+
+
+def _check_reading(reading: Mapping[str, Any]) -> None:
+    for name in ("title", "direction"):
+        checked(reading.get(name, ""), str, f"metric.{name}")
+    for neutral in _mapping(reading, "neutral").values():
+        checked(neutral, int | float, "metric.neutral")
+    for ends in _mapping(reading, "range").values():
+        for end in checked(ends, list, "metric.range"):
+            checked(end, int | float | None, "metric.range")
+
+
+def _mapping(told: Mapping[str, Any], name: str, *, required: bool = False) -> Mapping[str, Any]:
+    found = told.get(name, None if required else {})
+    if required and found is None:
+        raise ValueError(f"it has no {name}: it was written by an older version")
+    mapping: Mapping[str, Any] = checked(found, dict, name)
+    return mapping

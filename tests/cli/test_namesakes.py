@@ -1,0 +1,92 @@
+"""A/model.json and B/model.json, through the door."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import composition
+from tests.cli.commands import Run
+from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
+
+QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """Two files of one name in two folders, the captions of one all of women."""
+    women = [{**own, "caption": "a woman " + own["caption"]} for own in results()]
+    files = {"A/model.json": results(), "B/model.json": women}
+    root = write_folder(tmp_path / "data", files)
+    named = {"captions": CAPTIONS, "attributes": LABELS}
+    return [
+        "dataset=coco",
+        *(f"dataset.{key}={root / name}" for key, name in named.items()),
+        *QUICK,
+    ]
+
+
+def captioners(tmp_path: Path) -> set[str]:
+    with (tmp_path / "outputs" / "table.csv").open(newline="") as file:
+        return {line["captioner"] for line in csv.DictReader(file)}
+
+
+def test_a_sweep_of_both_has_two_names(run: Run, words: list[str], tmp_path: Path) -> None:
+    code, printed = run(
+        *words, "captioner=data/A/model.json,data/B/model.json", "metric=gender_error"
+    )
+    assert code == 0, printed
+    assert captioners(tmp_path) == {"A_model", "B_model"}
+    assert "2 files are called model: A_model (" in printed
+
+
+def test_a_report_of_one_metric_of_each_has_two_lines(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    run(*words, "captioner=data/A/model.json", "metric=leakage")
+    run(*words, "captioner=data/B/model.json", "metric=gender_error")
+    code, printed = run("report", "outputs", "--export", "exported")
+    assert code == 0, printed
+    (table,) = (tmp_path / "exported/tables").glob("*gender-data-set-coco-1.csv")
+    assert [line.split(",")[0] for line in table.read_text().splitlines()[1:]] == [
+        "A_model †",
+        "B_model †",
+    ]
+    page = (tmp_path / "outputs" / "report.html").read_text()
+    assert "2 captioners, 2 runs" in page
+    assert "2 files are called model" in page
+
+
+def test_both_are_compared_by_their_names(run: Run, words: list[str]) -> None:
+    both = ("data/A/model.json", "data/B/model.json")
+    code, printed = run("compare", *both, *words, "metric=leakage")
+    assert code == 0, printed
+    assert "leakage: A_model and B_model cannot be told apart" in printed
+
+
+def test_a_single_file_keeps_its_name(run: Run, words: list[str], tmp_path: Path) -> None:
+    run(*words, "captioner=data/A/model.json", "metric=leakage")
+    assert captioners(tmp_path) == {"model"}
+
+
+def test_captions_that_changed_between_runs_are_no_one_line(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    run(*words, "captioner=data/A/model.json", "metric=leakage")
+    (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
+    composition._corpus.cache_clear()  # another process has another one
+    run(*words, "captioner=data/A/model.json", "metric=gender_error")
+    run("report", "outputs")
+    page = (tmp_path / "outputs" / "report.html").read_text()
+    assert "2 captioners, 2 runs" in page
+    assert "2 corpora of coco are called model under gender" in page
+
+
+def test_two_files_of_one_name_in_the_captioners_folder_are_refused(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "data/A/model.csv").write_text("image_id,caption\n100,a man\n")
+    code, printed = run(*words, "dataset.captioners=data/A", "captioner=model")
+    assert (code, "model.csv and model.json are both captioner 'model'" in printed) == (3, True)
