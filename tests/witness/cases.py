@@ -1,0 +1,88 @@
+"""Which captioners both are asked about, and what ``bias_pipeline`` says of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import composition
+from bias_pipeline.corpus import Record
+from bias_pipeline.results import Result
+from bias_pipeline.run import run_cell
+from bias_pipeline.split import seeds_of
+from tests.corpora import DATA
+from tests.witness.agreement import Mean
+
+LIC = DATA / "lic" / "bias_data"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A captioner of a data set.
+
+    Attributes:
+        captioner: its name.
+        dataset: where it is, as overrides.
+        positions: how many of people's captions attackers read; two will do, as all are read alike.
+        dbac_captions: how many captions of either side must hold a pair of DBAC's A->T.
+        dbac_objects: how many images must hold an object of DBAC's T->A, which has attackers for
+            each; so high that there are few.
+        dpa_tasks: how many images and captions must hold a task of DPA's A->T.
+    """
+
+    captioner: str
+    dataset: tuple[str, ...] = ("dataset=scenes",)
+    positions: int = 2
+    dbac_captions: int = 25
+    dbac_objects: int = 155
+    dpa_tasks: int = 60
+
+    def images(self, outputs: Path) -> tuple[Record, ...]:
+        """All images with their raw captions, labels and objects; skips where they are absent."""
+        if self.dataset[0] == "dataset=lic" and not LIC.is_dir():
+            pytest.skip(f"no real captions at {LIC}; set BIAS_PIPELINE_DATA to have this test run")
+        return _images(self, outputs)
+
+    def result(self, outputs: Path, n_seeds: int, *words: str, with_objects: bool = True) -> Result:
+        """What ``bias_pipeline`` finds.
+
+        Args:
+            outputs: a folder for what is kept between cells.
+            n_seeds: how many seeds.
+            words: further overrides, the metric among them.
+            with_objects: whether the objects in the images are known.
+        """
+        cell = self.cell(outputs, *words)
+        corpus = cell.corpus() if with_objects else replace(cell.corpus(), objects=None)
+        return run_cell(corpus, cell.build("metric"), seeds_of(n_seeds), run_id="witness")
+
+    def cell(self, outputs: Path, *words: str) -> composition.Cell:
+        """The configuration of a cell."""
+        own = [*self.dataset, f"captioner={self.captioner}", f"paths.outputs={outputs}"]
+        return composition.cell([*own, "stats.resamples=2", *words])
+
+
+@cache
+def _images(case: Case, outputs: Path) -> tuple[Record, ...]:
+    return tuple(case.cell(outputs).corpus())
+
+
+def means(result: Result) -> dict[str, Mean]:
+    """Part to its mean over seeds."""
+    return {row.part: Mean(row.value, row.seed_std / math.sqrt(row.n_seeds)) for row in result.rows}
+
+
+SCENES = [
+    Case("amplifier", positions=5),
+    *(Case(name) for name in ("faithful", "stereotyper", "dampener")),
+]
+LARGE = {"dbac_captions": 100, "dbac_objects": 1000, "dpa_tasks": 400}
+REAL = [Case(name, ("dataset=lic", f"dataset.root={LIC}"), **LARGE) for name in ("sat", "oscar")]
+CASES = [
+    *(pytest.param(case, id=case.captioner) for case in SCENES),
+    *(pytest.param(case, id=case.captioner, marks=pytest.mark.real) for case in REAL),
+]

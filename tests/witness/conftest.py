@@ -1,0 +1,13 @@
+"""Fixtures for the witness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where data sets and attackers' answers are kept between cells."""
+    return tmp_path_factory.mktemp("witness")

@@ -1,0 +1,267 @@
+"""DBAC: how much more do captions tie groups and objects together than people's do?
+
+For a pair of a given value g and another one o, omega = Q P(o) / P(g) on either side, and
+DBAC = (omega_M - omega_H) / (omega_M + omega_H + 1e-8) (eq. 5-8).
+
+A->T: given is the image's group, the other an object that captions name; Q = 1 / mean cross-entropy
+of attackers that guess the group, over test captions of the pair. T->A: given is an object in the
+image, the other a group that captions name; Q = 1 / mean binary cross-entropy of that object's
+attacker, over all test captions. P(given) is a share of images, P(other) a share of the side's
+captions. People's Q is the mean over the positions of their captions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.corpus import Record
+from tests.witness import lists
+from tests.witness.attackers import Attacked, FloatArray, IntArray, halves
+from tests.witness.lic import group_of, labelled, unnamed
+from tests.witness.words import Words, aligned, cut, vocabulary
+
+TEST_SHARE = 0.2
+EPSILON = 1e-8
+SMALLEST_ENTROPY = 0.01
+EXCLUDED = "person"
+
+Values = Sequence[Collection[str]]  # of N images or captions
+Pair = tuple[str, str]  # the given value, the other one
+Scores = Mapping[Pair, float]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's captions of N images, position by position.
+
+    Attributes:
+        words: what attackers read of each caption; of people's perhaps not all positions.
+        named: the other variable's values that each caption names.
+    """
+
+    words: Sequence[Sequence[Words]]
+    named: Sequence[Values]
+
+    def shares(self) -> dict[str, float]:
+        """P(other): the share of captions that name each value."""
+        return shares(own for position in self.named for own in position)
+
+    def held(self, given: Values) -> dict[Pair, float]:
+        """In how many captions of a position, on average, each pair is."""
+        pairs = Counter(
+            (g, o)
+            for position in self.named
+            for values, own in zip(given, position, strict=True)
+            for g in values
+            for o in own
+        )
+        return {pair: n / len(self.named) for pair, n in pairs.items()}
+
+
+@dataclass(frozen=True)
+class Direction:
+    """All of one direction but its attackers.
+
+    Attributes:
+        images: those that both sides describe.
+        given: the given values of each.
+        sides: ``model`` and ``human``.
+        pairs: those that are scored.
+    """
+
+    images: Sequence[Record]
+    given: Values
+    sides: Mapping[str, Side]
+    pairs: Sequence[Pair]
+
+    def scores(self, qualities: Mapping[str, Scores]) -> dict[Pair, float]:
+        """DBAC of every pair of which both sides have test captions."""
+        given = shares(self.given)
+        others = {name: side.shares() for name, side in self.sides.items()}
+        found = {}
+        for pair in self.pairs:
+            if all(pair in own for own in qualities.values()):
+                omega = {
+                    name: own[pair] * others[name][pair[1]] / given[pair[0]]
+                    for name, own in qualities.items()
+                }
+                total = omega["model"] + omega["human"] + EPSILON
+                found[pair] = (omega["model"] - omega["human"]) / total
+        return found
+
+
+Support = Callable[[Values, Mapping[str, Side]], Iterable[Pair]]  # which pairs are scored
+
+
+def pairs_in_captions(least: float) -> Support:
+    """Pairs that so many captions of either side hold, a caption an image."""
+
+    def rule(given: Values, sides: Mapping[str, Side]) -> Iterable[Pair]:
+        held = [side.held(given) for side in sides.values()]
+        return [pair for pair in held[0] if min(own.get(pair, 0) for own in held) >= least]
+
+    return rule
+
+
+def objects_in_images(least: int, captions: int = 10) -> Support:
+    """Objects that so many images hold, with groups that so many captions of either side name."""
+
+    def rule(given: Values, sides: Mapping[str, Side]) -> Iterable[Pair]:
+        images = Counter(g for values in given for g in values)
+        named = [
+            Counter(o for position in side.named for own in position for o in own)
+            for side in sides.values()
+        ]
+        return [
+            (g, o)
+            for g, n in images.items()
+            for o in named[0]
+            if n >= least and min(own[o] for own in named) >= captions
+        ]
+
+    return rule
+
+
+def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
+    """The mean of the pairs' DBAC, by weight if there are weights."""
+    by = {pair: 1.0 if weights is None else weights[pair] for pair in scores}
+    return sum(scores[pair] * by[pair] for pair in scores) / sum(by.values())
+
+
+def a_to_t(images: Sequence[Record], support: Support, positions: int) -> Direction:
+    """From groups to the objects that captions name."""
+    used = [image for image in images if described(image)]
+    given = [[image.labels["gender"]] for image in used]
+    return direction(images, used, given, unnamed, objects_named, support, positions)
+
+
+def t_to_a(images: Sequence[Record], support: Support, positions: int) -> Direction:
+    """From objects in the image to the groups that captions name."""
+    used = [image for image in images if described(image) and image.objects]
+    given = [set(image.objects or ()) - {EXCLUDED} for image in used]
+    groups = lists.groups().named
+    return direction(images, used, given, without_objects, groups, support, positions)
+
+
+def direction(
+    images: Sequence[Record],
+    used: Sequence[Record],
+    given: Values,
+    hide: Callable[[str], Words],
+    name: Callable[[str], Collection[str]],
+    support: Support,
+    positions: int,
+) -> Direction:
+    """A direction from what it hides from attackers and what it reads of captions.
+
+    People's words that the captioner never writes are hidden too. Attackers read the first
+    ``positions`` of people's captions; priors and support rest on all.
+    """
+    known = vocabulary(hide(image.model) for image in images if image.model)
+    captions = {
+        "model": [[image.model or "" for image in used]],
+        "human": [
+            list(position) for position in zip(*(image.human for image in used), strict=True)
+        ],
+    }
+    sides = {
+        side: Side(
+            words=[[aligned(hide(caption), known) for caption in own] for own in texts[:positions]],
+            named=[[name(caption) for caption in own] for own in texts],
+        )
+        for side, texts in captions.items()
+    }
+    return Direction(used, given, sides, sorted(support(given, sides)))
+
+
+def group_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
+    """A->T: side to the quality of its attackers on each pair, split by split."""
+    groups = group_of(own.images)
+    attacked = attackers(own)
+    for train, test in halves(groups, n_splits, TEST_SHARE):
+        qualities = {}
+        for name, side in own.sides.items():
+            found: dict[Pair, list[float]] = defaultdict(list)
+            for captions, named in zip(attacked[name], side.named, strict=False):
+                loss = cross_entropy(captions.answers(groups, train, test), groups[test])
+                for pair, quality in on_pairs(loss, test, own.given, named).items():
+                    found[pair].append(quality)
+            qualities[name] = {pair: float(np.mean(each)) for pair, each in found.items()}
+        yield qualities
+
+
+def task_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
+    """T->A: the same; an object's attackers serve all of its pairs."""
+    attacked = attackers(own)
+    tasks = sorted({task for task, _ in own.pairs})
+    labels = {task: np.array([task in values for values in own.given], int) for task in tasks}
+    for train, test in halves(group_of(own.images), n_splits, TEST_SHARE):
+        of_task = {
+            (name, task): np.mean(
+                [
+                    inverse(cross_entropy(captions.answers(label, train, test), label[test]))
+                    for captions in attacked[name]
+                ]
+            )
+            for name in own.sides
+            for task, label in labels.items()
+        }
+        yield {name: {p: float(of_task[name, p[0]]) for p in own.pairs} for name in own.sides}
+
+
+def on_pairs(loss: FloatArray, test: IntArray, given: Values, named: Values) -> dict[Pair, float]:
+    """Quality on the test captions of each pair.
+
+    Args:
+        loss: (M,) of each test caption.
+        test: (M,) which of the N images it describes.
+        given: of the N images.
+        named: by their N captions.
+    """
+    losses: dict[Pair, list[float]] = defaultdict(list)
+    for row, one in zip(test, loss, strict=True):
+        for g in given[row]:
+            for o in named[row]:
+                losses[g, o].append(one)
+    return {pair: inverse(each) for pair, each in losses.items()}
+
+
+def cross_entropy(second: FloatArray, labels: IntArray) -> FloatArray:
+    """(M,) minus the logarithm of the probability of what is true."""
+    return -np.log(np.where(labels == 1, second, 1 - second))
+
+
+def inverse(losses: Sequence[float] | FloatArray) -> float:
+    """Q = 1 / mean cross-entropy, which is believed down to 0.01."""
+    return 1 / max(float(np.mean(losses)), SMALLEST_ENTROPY)
+
+
+def attackers(own: Direction) -> dict[str, list[Attacked]]:
+    """What attackers of each side read, position by position."""
+    return {name: [Attacked(words) for words in side.words] for name, side in own.sides.items()}
+
+
+def shares(values: Iterable[Collection[str]]) -> dict[str, float]:
+    """The share of images or captions that have each value."""
+    seen = list(values)
+    counts = Counter(value for own in seen for value in own)
+    return {value: n / len(seen) for value, n in counts.items()}
+
+
+def described(image: Record) -> bool:
+    """Whether the image has a group and captions of both sides."""
+    return labelled(image) and bool(image.model) and bool(image.human)
+
+
+def objects_named(caption: str) -> Collection[str]:
+    """The objects that a caption names."""
+    return lists.tasks().named(caption) - {EXCLUDED}
+
+
+def without_objects(caption: str) -> Words:
+    """The words of a caption, those for objects and persons hidden."""
+    return lists.tasks().masked(cut(caption), "<task>")

@@ -1,0 +1,133 @@
+"""DPA: are the captioner's objects and groups easier to guess from labels than the labels are?
+
+Attackers guess one variable from the labels of the other one: for Psi_M what captions name, for
+Psi_D the labels, after as many of them have been made wrong at random, wherever they stand, as the
+captioner gets wrong. Psi is accuracy on test images; DPA = (Psi_M - Psi_D) / (Psi_M + Psi_D) (Tokas
+et al. 2024). Of several objects each has attackers and wrong labels of its own, and Psi is their
+mean. T->A rests on images whose caption names exactly one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.corpus import Record
+from tests.witness import lists
+from tests.witness.attackers import SEED, Attacked, FloatArray, IntArray, halves
+from tests.witness.dbac import EXCLUDED, objects_named
+from tests.witness.lic import group_of, labelled
+
+TEST_SHARE = 0.2
+
+# Which of N labels are made wrong, from N, how many, the images that are tested, random numbers.
+Noise = Callable[[int, int, IntArray, np.random.Generator], IntArray]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What attackers of one direction are asked about N images.
+
+    Attributes:
+        inputs: the given labels of each, written as words.
+        groups: (N,) their groups, alike in both parts of a split.
+        truth: label to (N,) 0 or 1.
+        said: the same by the model's captions.
+    """
+
+    inputs: Sequence[Sequence[str]]
+    groups: IntArray
+    truth: dict[str, IntArray]
+    said: dict[str, IntArray]
+
+
+@dataclass(frozen=True)
+class Psi:
+    """The accuracy of each split's attackers, (splits,) for each label."""
+
+    model: dict[str, FloatArray]
+    human: dict[str, FloatArray]
+
+    def score(self, *labels: str) -> FloatArray:
+        """(splits,) DPA of some labels together, or of all."""
+        model, human = (
+            np.mean([side[label] for label in labels or side], axis=0)
+            for side in (self.model, self.human)
+        )
+        return (model - human) / (model + human)
+
+
+def anywhere(
+    n_labels: int, n_wrong: int, test: IntArray, generator: np.random.Generator
+) -> IntArray:
+    """Wrong labels are as likely in training as in the test."""
+    del test
+    return generator.choice(n_labels, n_wrong, replace=False)
+
+
+def answer(question: Question, n_splits: int, noise: Noise = anywhere) -> Psi:
+    """Both sides' attackers, fresh ones with fresh noise for each split and label."""
+    attacked = Attacked(question.inputs)
+    generator = np.random.default_rng(SEED)
+    psi = Psi({label: np.zeros(n_splits) for label in question.truth}, {})
+    psi.human.update({label: np.zeros(n_splits) for label in question.truth})
+    for number, (train, test) in enumerate(halves(question.groups, n_splits, TEST_SHARE)):
+        for label, truth in question.truth.items():
+            said, labels = question.said[label], truth.copy()
+            wrong = noise(len(truth), int((truth != said).sum()), test, generator)
+            labels[wrong] = 1 - labels[wrong]
+            for side, asked in ((psi.model, said), (psi.human, labels)):
+                guess = attacked.answers(asked, train, test) >= 0.5
+                side[label][number] = np.mean(guess == (asked[test] == 1))
+    return psi
+
+
+def a_to_t(images: Sequence[Record], least: int) -> Question:
+    """Objects from groups: those that so many images hold and so many captions name."""
+    used = [image for image in images if answerable(image)]
+    held, said = (
+        [image.objects or () for image in used],
+        [objects_named(image.model or "") for image in used],
+    )
+    kept = [
+        task
+        for task in lists.task_names()
+        if task != EXCLUDED and min(int(has(task, side).sum()) for side in (held, said)) >= least
+    ]
+    return Question(
+        inputs=[[image.labels["gender"]] for image in used],
+        groups=group_of(used),
+        truth={task: has(task, held) for task in kept},
+        said={task: has(task, said) for task in kept},
+    )
+
+
+def t_to_a(images: Sequence[Record]) -> Question:
+    """The group from objects, written one after the other in the order of their list."""
+    told = [(image, lists.groups().named(image.model or "")) for image in images]
+    used = [(image, names) for image, names in told if answerable(image) and len(names) == 1]
+    groups = group_of([image for image, _ in used])
+    second = lists.group_names()[1]
+    return Question(
+        inputs=[written(image.objects or ()) for image, _ in used],
+        groups=groups,
+        truth={second: groups},
+        said={second: has(second, [names for _, names in used])},
+    )
+
+
+def answerable(image: Record) -> bool:
+    """Whether the image has a group, a caption and known objects."""
+    return labelled(image) and bool(image.model) and bool(image.objects)
+
+
+def written(objects: Collection[str]) -> list[str]:
+    """Objects as words."""
+    return [task for task in lists.task_names() if task in objects and task != EXCLUDED]
+
+
+def has(value: str, held: Sequence[Collection[str]]) -> IntArray:
+    """(N,) 1 where a value is there."""
+    return np.array([value in own for own in held], np.int64)

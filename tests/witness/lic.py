@@ -1,0 +1,97 @@
+"""LIC and Leakage: how well is the group guessed from captions that do not name it?
+
+LIC_M = mean over test captions of the attacker's confidence where it is right, 0 where it is wrong
+(Hirota et al. 2022, eq. 2-4); Leakage = the share of right guesses (Wang et al. 2019). People's
+side is the mean over the positions of their captions, each with attackers of its own; the score is
+the captioner's side minus theirs. Groups are made equally large and a tenth of them is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.corpus import Record
+from tests.witness import lists
+from tests.witness.attackers import Attacked, FloatArray, Halves, IntArray, even_halves
+from tests.witness.words import aligned, cut, vocabulary
+
+TEST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one side's attackers scored, (splits,) each."""
+
+    lic: FloatArray
+    leakage: FloatArray
+
+
+def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, Answers]:
+    """Both sides of the images that have captions of both.
+
+    Args:
+        images: all images; even one without a label shows words that the captioner knows.
+        n_splits: splits, the same for both sides.
+        positions: how many of people's captions are attacked.
+    """
+    known = vocabulary(unnamed(image.model) for image in images if image.model)
+    used = [image for image in images if labelled(image) and image.model and image.human]
+    groups = group_of(used)
+    drawn = list(even_halves(groups, n_splits, TEST_SHARE))
+    people = [
+        attack([aligned(unnamed(image.human[k]), known) for image in used], groups, drawn)
+        for k in range(positions)
+    ]
+    return {
+        "model": attack([unnamed(image.model) for image in used], groups, drawn),
+        "human": Answers(
+            np.mean([own.lic for own in people], axis=0),
+            np.mean([own.leakage for own in people], axis=0),
+        ),
+    }
+
+
+def model_side(images: Sequence[Record], n_splits: int) -> Answers:
+    """The captioner's side of all images that it describes."""
+    used = [image for image in images if labelled(image) and image.model]
+    groups = group_of(used)
+    drawn = list(even_halves(groups, n_splits, TEST_SHARE))
+    return attack([unnamed(image.model) for image in used], groups, drawn)
+
+
+def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[Halves]) -> Answers:
+    """One fresh attacker a split.
+
+    Args:
+        captions: N lists of words.
+        groups: (N,) 0 or 1.
+        drawn: the splits.
+    """
+    attacked = Attacked(captions)
+    lic, leakage = [], []
+    for train, test in drawn:
+        second = attacked.answers(groups, train, test)
+        right = (second >= 0.5) == (groups[test] == 1)
+        lic.append(np.where(right, np.maximum(second, 1 - second), 0.0).mean())
+        leakage.append(right.mean())
+    return Answers(np.array(lic), np.array(leakage))
+
+
+def unnamed(caption: str | None) -> list[str]:
+    """The words of a caption, those that give the group away replaced."""
+    assert caption is not None
+    return lists.telling().masked(cut(caption), "<gender>")
+
+
+def labelled(image: Record) -> bool:
+    """Whether the image belongs to a group."""
+    return "gender" in image.labels
+
+
+def group_of(images: Sequence[Record]) -> IntArray:
+    """(N,) number of each image's group."""
+    names = list(lists.group_names())
+    return np.array([names.index(image.labels["gender"]) for image in images])

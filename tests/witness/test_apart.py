@@ -1,0 +1,33 @@
+"""The witness shares no code with what it bears witness of."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ASKING = {"cases", "conftest"}  # these ask bias_pipeline for its numbers
+WITNESS = [
+    path
+    for path in sorted(HERE.glob("*.py"))
+    if not path.stem.startswith("test_") and path.stem not in ASKING
+]
+IMAGES = {"from bias_pipeline.corpus import Record"}
+
+
+@pytest.mark.parametrize("path", WITNESS, ids=lambda path: path.stem)
+def test_of_bias_pipeline_it_knows_images_alone(path: Path) -> None:
+    imports = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert {line for line in imports if "bias_pipeline" in line} <= IMAGES
+
+
+@pytest.mark.parametrize("path", WITNESS, ids=lambda path: path.stem)
+def test_it_does_not_ask_for_our_numbers(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not any(f"tests.witness.{name}" in text for name in ASKING)

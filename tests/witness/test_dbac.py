@@ -1,0 +1,124 @@
+"""DBAC, the mean over pairs with each side's own priors, is what the witness finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.results import Result
+from tests.witness import dbac
+from tests.witness.agreement import Mean, agree, mean, odd_ones
+from tests.witness.attackers import Attacked, FloatArray, IntArray
+from tests.witness.cases import CASES, Case, means
+from tests.witness.lic import group_of
+
+pytestmark = pytest.mark.slow
+
+READING = ("metric=dbac", "metric.aggregate=per_pair", "metric.prior=counts")
+A_TO_T_SPLITS, T_TO_A_SPLITS = 8, 5
+NO_PAIRS = ("quality", "prior", "mentions")
+SOLVERS = 5e-3  # of a probability: how far from the optimum either solver stops
+
+
+@dataclass(frozen=True)
+class Found:
+    """One direction of one captioner, by both.
+
+    Attributes:
+        name: the direction.
+        result: ours.
+        own: the witness's direction.
+        scores: the witness's pairs, split by split.
+    """
+
+    name: str
+    result: Result
+    own: dbac.Direction
+    scores: Sequence[Mapping[dbac.Pair, float]]
+
+    @cached_property
+    def ours(self) -> Mapping[str, Mean]:
+        """Part to our mean."""
+        return means(self.result)
+
+    def frequent(self) -> list[dbac.Pair]:
+        """The ten pairs that most of people's captions hold."""
+        held = self.own.sides["human"].held(self.own.given)
+        return sorted(self.own.pairs, key=lambda pair: -held[pair])[:10]
+
+
+def a_to_t(case: Case, outputs: Path) -> Found:
+    support = dbac.pairs_in_captions(case.dbac_captions)
+    own = dbac.a_to_t(case.images(outputs), support, case.positions)
+    scores = [own.scores(one) for one in dbac.group_qualities(own, A_TO_T_SPLITS)]
+    words = (f"metric.positions={case.positions}", f"metric.min_support={case.dbac_captions}")
+    # Without objects in the images there is no T->A, which would cost most of the time.
+    result = case.result(outputs, A_TO_T_SPLITS, *READING, *words, with_objects=False)
+    return Found("a_to_t", result, own, scores)
+
+
+def t_to_a(case: Case, outputs: Path) -> Found:
+    support = dbac.objects_in_images(case.dbac_objects)
+    own = dbac.t_to_a(case.images(outputs), support, case.positions)
+    scores = [own.scores(one) for one in dbac.task_qualities(own, T_TO_A_SPLITS)]
+    words = (f"metric.positions={case.positions}", f"metric.min_support={case.dbac_objects}")
+    result = case.result(outputs, T_TO_A_SPLITS, *READING, *words)
+    return Found("t_to_a", result, own, scores)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    found: Case = request.param
+    return found
+
+
+@pytest.fixture(scope="module", params=[a_to_t, t_to_a], ids=lambda make: make.__name__)
+def found(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Found:
+    made: Found = request.param(case, outputs)
+    return made
+
+
+def test_the_same_pairs_are_scored(found: Found) -> None:
+    parts = [part.split(":") for part in found.ours if part.startswith(f"{found.name}:")]
+    pairs = {tuple(part[1:]) for part in parts if len(part) == 3 and part[1] not in NO_PAIRS}
+    assert pairs == set(found.own.pairs)
+
+
+def test_the_witness_agrees(found: Found) -> None:
+    ours, witness = found.ours[found.name], mean([dbac.mean_of_pairs(one) for one in found.scores])
+    assert agree(ours, witness), f"{ours}, the witness {witness}"
+
+
+def test_the_witness_agrees_on_frequent_pairs(found: Found) -> None:
+    witness = {
+        f"{found.name}:{g}:{o}": mean([one.get((g, o), np.nan) for one in found.scores])
+        for g, o in found.frequent()
+    }
+    assert not odd_ones(found.ours, witness)
+
+
+def test_attackers_of_the_same_images_give_the_same_answers(found: Found) -> None:
+    """Our split, so that nothing is left to chance: words, masks, vocabulary, penalty."""
+    rows = {image.id: row for row, image in enumerate(found.own.images)}
+    assert found.result.predictions
+    for answers in found.result.predictions:
+        test = np.array([rows[found.result.ids[image]] for image in answers.images[0]])
+        probs = answers.probs[0] if found.name == "t_to_a" else answers.probs[0][:, 1:]
+        np.testing.assert_allclose(answered(found.own, answers, test), probs, atol=SOLVERS)
+
+
+def answered(own: dbac.Direction, answers: Predictions, test: IntArray) -> FloatArray:
+    """(M, T) what the witness's attackers answer, who learn from all images but the test's."""
+    direction, side, position = answers.name.split(":")
+    attacked = Attacked(own.sides[side].words[int(position)])
+    train = np.setdiff1d(np.arange(len(own.images)), test)
+    labels = [group_of(own.images)]
+    if direction == "t_to_a":
+        labels = [np.array([task in held for held in own.given], int) for task in answers.classes]
+    return np.stack([attacked.answers(one, train, test) for one in labels], axis=1)

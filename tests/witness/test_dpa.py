@@ -1,0 +1,89 @@
+"""DPA is what the witness finds with other splits and other wrong labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.witness import dpa
+from tests.witness.agreement import Mean, agree, mean, odd_ones
+from tests.witness.attackers import IntArray
+from tests.witness.cases import CASES, Case, means
+
+pytestmark = pytest.mark.slow
+
+SPLITS = 12
+DIRECTIONS = ("a_to_t", "t_to_a")
+SIDES = ("model", "human")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A captioner, by both.
+
+    Attributes:
+        ours: part to its mean.
+        questions: direction to what the witness asks.
+        psi: direction to what its attackers answer.
+    """
+
+    ours: Mapping[str, Mean]
+    questions: Mapping[str, dpa.Question]
+    psi: Mapping[str, dpa.Psi]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def found(request: pytest.FixtureRequest, outputs: Path) -> Found:
+    case: Case = request.param
+    images = case.images(outputs)
+    questions = {"a_to_t": dpa.a_to_t(images, case.dpa_tasks), "t_to_a": dpa.t_to_a(images)}
+    words = ("metric=dpa", "metric.equalise=flip", f"metric.min_support={case.dpa_tasks}")
+    return Found(
+        means(case.result(outputs, SPLITS, *words)),
+        questions,
+        {name: dpa.answer(question, SPLITS) for name, question in questions.items()},
+    )
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_the_witness_agrees(found: Found, direction: str) -> None:
+    ours, witness = found.ours[direction], mean(found.psi[direction].score())
+    assert agree(ours, witness), f"{ours}, the witness {witness}"
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_the_witness_agrees_on_either_side(found: Found, direction: str, side: str) -> None:
+    accuracy = getattr(found.psi[direction], side)
+    ours = found.ours[f"{direction}:quality:{side}"]
+    witness = mean(np.mean(list(accuracy.values()), axis=0))
+    assert agree(ours, witness), f"{ours}, the witness {witness}"
+
+
+def test_the_witness_agrees_on_frequent_tasks(found: Found) -> None:
+    truth, psi = found.questions["a_to_t"].truth, found.psi["a_to_t"]
+    frequent = sorted(truth, key=lambda task: -truth[task].sum())[:10]
+    witness = {f"a_to_t:object:{task}": mean(psi.score(task)) for task in frequent}
+    assert not odd_ones(found.ours, witness)
+
+
+def only_where_tested(
+    n_labels: int, n_wrong: int, test: IntArray, generator: np.random.Generator
+) -> IntArray:
+    """The mistake that this test is here for: wrong labels fall on tested images first."""
+    rest = np.setdiff1d(np.arange(n_labels), test)
+    return np.concatenate([generator.permutation(test), generator.permutation(rest)])[:n_wrong]
+
+
+def test_wrong_labels_that_keep_to_tested_images_would_be_noticed(outputs: Path) -> None:
+    """``stereotyper`` is the one of ``scenes`` that names wrong groups."""
+    question = dpa.t_to_a(Case("stereotyper").images(outputs))
+    right, wrong = (
+        mean(dpa.answer(question, SPLITS, noise).score())
+        for noise in (dpa.anywhere, only_where_tested)
+    )
+    assert not agree(wrong, right)

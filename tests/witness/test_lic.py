@@ -1,0 +1,49 @@
+"""LIC and Leakage are what the witness finds with other splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.witness import lic
+from tests.witness.agreement import Mean, agree, mean
+from tests.witness.cases import CASES, Case, means
+
+pytestmark = pytest.mark.slow
+
+SPLITS = 10
+METRICS = ("lic", "leakage")
+PARTS = ("model", "model:paired", "human:paired", "score")
+
+Found = Mapping[str, Mapping[str, Mean]]  # metric to part
+
+
+@pytest.fixture(scope="module", params=CASES)
+def found(request: pytest.FixtureRequest, outputs: Path) -> tuple[Found, Found]:
+    """Ours and the witness's."""
+    case: Case = request.param
+    witness = witnessed(case, outputs)
+    words = f"metric.positions={case.positions}"
+    return {
+        name: means(case.result(outputs, SPLITS, f"metric={name}", words)) for name in METRICS
+    }, witness
+
+
+def witnessed(case: Case, outputs: Path) -> Found:
+    images = case.images(outputs)
+    alone, both = lic.model_side(images, SPLITS), lic.sides(images, SPLITS, case.positions)
+    found = {}
+    for name in METRICS:
+        model, human = (getattr(both[side], name) for side in ("model", "human"))
+        parts = (getattr(alone, name), model, human, model - human)
+        found[name] = dict(zip(PARTS, map(mean, parts), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("part", PARTS)
+def test_the_witness_agrees(found: tuple[Found, Found], metric: str, part: str) -> None:
+    ours, witness = (own[metric][part] for own in found)
+    assert agree(ours, witness), f"{ours}, the witness {witness}"
