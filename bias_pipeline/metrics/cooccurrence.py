@@ -18,7 +18,6 @@ from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
     Mask,
-    Seen,
     Sums,
     Tally,
     TaskMetric,
@@ -34,6 +33,7 @@ from bias_pipeline.metrics.functional.cooccurrence import (
     skew,
 )
 from bias_pipeline.metrics.functional.counts import known_mean
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 GROUPS = ("captions", "labels")
@@ -101,6 +101,10 @@ class Cooccurrence(TaskMetric):
         self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
         self.min_support = min_support
         self.positions = positions
+
+    def rests_on_names(self, part: str) -> bool:
+        """All, unless groups are labelled."""
+        return self.groups == "captions"
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""

@@ -10,17 +10,9 @@ from scipy import sparse
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import SIDES
 from bias_pipeline.metrics.base import MetricInfo
-from bias_pipeline.metrics.counting import (
-    About,
-    CountingMetric,
-    FloatArray,
-    Seen,
-    Sums,
-    Tally,
-    cells,
-    choice,
-)
+from bias_pipeline.metrics.counting import About, CountingMetric, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional import groups
+from bias_pipeline.metrics.seen import Seen, cells
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 OVER = ("all", "named")

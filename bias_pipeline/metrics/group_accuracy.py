@@ -7,9 +7,10 @@ from typing import ClassVar
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import SIDES
 from bias_pipeline.metrics.base import MetricInfo
-from bias_pipeline.metrics.counting import About, CountingMetric, FloatArray, Seen, Sums, Tally
+from bias_pipeline.metrics.counting import About, CountingMetric, FloatArray, Sums, Tally
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.gender_error import outcome_table, outcomes_of
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 _OUTCOMES = ("group", "incorrect", "other")
