@@ -118,7 +118,7 @@ class Cooccurrence(TaskMetric):
             return seen.by_image(side, pairs)
 
         tables = sides.tables(seen, table)
-        kept = self._kept(sides, tables, n_groups)
+        kept = self._kept(seen, sides, tables)
         if "human:paired" in sides.images and seen.has_objects:
             tables["images"] = only(seen.objects, sides.images["human:paired"])
 
@@ -198,18 +198,24 @@ class Cooccurrence(TaskMetric):
         return {**parts, "undefined": sides.about("model", COUNT)}
 
     def _kept(
-        self, sides: CaptionSides, tables: dict[str, sparse.csr_array], n_groups: int
+        self, seen: Seen, sides: CaptionSides, tables: dict[str, sparse.csr_array]
     ) -> IntArray:
+        n_groups = len(seen.groups)
         parts = [p for p in ("model:paired", "human:paired") if p in sides.images] or ["model"]
         sums = {name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()}
         named = [
-            np.mean([by_group(own, n_groups)[0].sum(axis=0) for own in sides.each(part, sums)], 0)
+            np.mean(
+                [by_group(own, n_groups)[0].sum(axis=0) for own in sides.each(part, sums)],
+                0,
+            )
             for part in parts
         ]
         kept = np.flatnonzero(np.min(named, axis=0) >= self.min_support)
         if not len(kept):
+            unsaid = seen.unsaid("model") if self.rests_on_names("score") else ""
             raise NotApplicableError(
-                f"no object is named with one group by metric.min_support={self.min_support} "
+                unsaid
+                or f"no object is named with one group by metric.min_support={self.min_support} "
                 "captions of each side; lower it"
             )
         return kept

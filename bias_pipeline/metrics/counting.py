@@ -20,9 +20,9 @@ from scipy import sparse
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import offsets
 from bias_pipeline.corpus import Corpus
-from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.hashing import UIntArray, mix
-from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
+from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
@@ -195,16 +195,9 @@ class CountingMetric(Metric):
         return True
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained.
-
-        Raises:
-            NotApplicableError: if the data do not permit the metric, or the captioner names so few
-                groups that no headline has a value.
-        """
+        """See the class; nothing is trained."""
         del splits
         seen = self.see(corpus)
-        if all(map(self.rests_on_names, HEADLINES)) and (why := seen.unsaid("model")):
-            raise NotApplicableError(why)
         tally = self.tally(seen)
         estimates = _estimates(tally, corpus.keys, self.stats)
 

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute
-from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.counting import (
@@ -63,22 +62,13 @@ class GenderRatio(CountingMetric):
         super().__init__(attribute, stats, words)
         self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
 
-    def see(self, corpus: Corpus) -> Seen:
-        """What the metric looks at.
-
-        Raises:
-            NotApplicableError: if there are more than two groups.
-        """
-        seen = super().see(corpus)
+    def tally(self, seen: Seen) -> Tally:
+        """See the class."""
         if len(seen.groups) != 2:
             raise NotApplicableError(
                 f"metric=gender_ratio compares two groups; attribute {self.attribute.name!r} has "
                 f"{len(seen.groups)}: choose group_accuracy or cooccurrence"
             )
-        return seen
-
-    def tally(self, seen: Seen) -> Tally:
-        """See the class."""
         first = seen.groups.index(self.numerator)
         images = seen.labelled & seen.has("model")
         people = seen.labelled & seen.has("human")
