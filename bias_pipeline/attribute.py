@@ -112,11 +112,13 @@ class Naming:
     """What counts in a caption as naming a group of one attribute.
 
     Attributes:
+        attribute: its name.
         words: K pairs of a group and its words and phrases, as captions have them without signs.
         other_senses: phrases whose words name nobody.
         applies_to: what must stand by a word; None: nothing.
     """
 
+    attribute: str
     words: tuple[tuple[str, frozenset[str]], ...]
     other_senses: frozenset[str] = frozenset()
     applies_to: Context | None = None
@@ -219,8 +221,8 @@ class Attribute:
             for group, own in self.counted_words(preset).items()
         )
         if preset in self.presets:
-            return (Naming(words),)
-        return (Naming(words, frozenset(self.other_senses), self.applies_to),)
+            return (Naming(self.name, words),)
+        return (Naming(self.name, words, frozenset(self.other_senses), self.applies_to),)
 
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
         """The groups that ``dataset`` can hold, in the attribute's order, and how it writes them.
