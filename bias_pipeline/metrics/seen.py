@@ -22,6 +22,8 @@ from bias_pipeline.text.tasks import task_mentions
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smallest group
+
 
 class Seen:
     """What images and captions say, before any metric.
@@ -81,12 +83,11 @@ class Seen:
     def unsaid(self, side: str) -> str:
         """Why nothing can be said of whom a side's captions name; empty if something can.
 
-        One group must be named in ten captions of labelled images (in a tenth of them where there
-        are fewer than a hundred), as in the images of a split: who names nobody names nobody
-        wrongly.
+        Of captions of labelled images one in a hundred must name one group, and ten (a tenth where
+        there are fewer than a hundred): who names nobody names nobody wrongly.
         """
         named = self.named(side)[self.labelled[self.images(side)]]
-        found, needed = int((named >= 0).sum()), max(1, min(SMALLEST_GROUP, len(named) // 10))
+        found, needed = int((named >= 0).sum()), _fewest_named(len(named))
         if found >= needed:
             return ""
         who = f"captioner {self.corpus.captioner!r}" if side == "model" else "the human side"
@@ -158,6 +159,11 @@ def cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.c
         [[0.0, 2.0]]
     """
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _fewest_named(n_captions: int) -> int:
+    """How many of the captions must name a group; see :meth:`Seen.unsaid`."""
+    return max(1, min(SMALLEST_GROUP, n_captions // 10), math.ceil(LEAST_NAMED * n_captions))
 
 
 @lru_cache(maxsize=2)

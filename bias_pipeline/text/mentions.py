@@ -143,7 +143,7 @@ def listed_words(captions: Captions, naming: Naming) -> Listed:
     words = lowered_words(captions)
     if context is not None:  # "a chef's hat" is a chef hat
         words = words.rewrite(lambda word: () if word == "'s" else (word,))
-    words = words.join({*group, *naming.other_senses})
+    words = words.join(sorted({*group, *naming.other_senses}))
     groups = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)[words.tokens]
     places = np.flatnonzero(groups >= 0)
     names = np.ones(len(places), bool)

@@ -129,6 +129,15 @@ def test_ten_captions_are_enough(kept: int, absent: bool) -> None:
     assert math.isnan(value) is absent
 
 
+@pytest.mark.parametrize(("n_named", "said"), [(29, False), (30, True)])
+def test_of_many_captions_it_takes_one_in_a_hundred(n_named: int, said: bool) -> None:
+    records = [
+        Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
+        for i in range(3000)
+    ]
+    assert (Seen(make_corpus(records), GENDER, None).unsaid("model") == "") is said
+
+
 @pytest.mark.parametrize(("n_named", "said"), [(0, False), (1, True), (2, True)])
 def test_of_few_captions_a_tenth_is_enough(n_named: int, said: bool) -> None:
     records = [
@@ -299,3 +308,4 @@ def test_nothing_is_said_of_race_by_counting_on_real_captions(metric: str, attri
     assert math.isnan(values.get("score", values.get("t_to_a", 0.0)))
     assert math.isfinite(values.get("a_to_t", 0.0))
     assert {found.parts[name].neutral_rate for name in values} == {1}
+    assert math.isnan(found.parts["human"].estimate.value if "human" in found.parts else math.nan)

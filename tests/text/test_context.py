@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline import composition
@@ -165,7 +165,7 @@ COLOUR = st.sampled_from(["black", "white", "ebony", "pale"])
 def by_hand(text: str, own: Attribute) -> set[str]:
     """The rules of ``said_of`` again, word by word."""
     words = text
-    for phrase in sorted(own.other_senses, key=len, reverse=True):
+    for phrase in sorted(own.other_senses, key=lambda phrase: (-len(phrase.split()), phrase)):
         words = f" {words} ".replace(f" {phrase} ", f" {phrase.replace(' ', '_')} ").strip()
     cut, context = words.split(), own.applies_to
     return {
@@ -193,6 +193,7 @@ def _said(cut: list[str], i: int, context: Context) -> bool:
 
 
 @given(SENTENCE)
+@example("black white black man")
 @settings(deadline=None)
 def test_the_rules_are_those_of_a_loop_over_words(text: str) -> None:
     assert set(named(text, attribute("race"))) == by_hand(text, attribute("race"))
