@@ -23,7 +23,7 @@ from bias_pipeline.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.metrics.counting import CountingMetric
 from bias_pipeline.paths import choices_of, conf_dir
-from bias_pipeline.text.mentions import group_mentions
+from bias_pipeline.text.mentions import attribute_mentions
 from bias_pipeline.text.tasks import task_mentions
 
 CAPTIONS = 1_000_000
@@ -196,7 +196,8 @@ def _forget() -> None:
     from bias_pipeline.metrics import counting
     from bias_pipeline.text import mentions, tasks
 
-    mentions.lowered_words.cache_clear()
+    for own in (mentions.lowered_words, mentions.listed_words, mentions._silent):
+        own.cache_clear()
     mentions._mentions.cache_clear()
     mentions._named.cache_clear()
     tasks._mentions.cache_clear()
@@ -221,12 +222,14 @@ def _metrics() -> None:
     attribute, vocabulary = example.build("attribute"), example.build("task")
     corpus = corpus_of(CAPTIONS, vocabulary)
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 1e9
-    words = attribute.counted_words()
     tasks = tuple(name for name in vocabulary.tasks if name != "person")
     seconds = {
         "reading captions": timed(
             lambda: [
-                (group_mentions(own, words), task_mentions(own, vocabulary, tasks))
+                (
+                    attribute_mentions(own, attribute, attribute.groups),
+                    task_mentions(own, vocabulary, tasks),
+                )
                 for own in (corpus.model, corpus.human)
             ]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
@@ -83,17 +83,64 @@ class WordList:
 
 
 @dataclass(frozen=True)
+class Context:
+    """What must stand by a word for it to be said of somebody; ``conf/context`` has them.
+
+    Attributes:
+        words: nouns and pronouns for whom it must be said of ("man"), as text with commas or a
+            list; single words. One that is listed for a group itself needs nothing by it.
+        between: words that may stand between the two ("black *young* man").
+        other_heads: words of which a noun before them only says something ("a white chef *hat*").
+        linking: words that lead back to the noun ("a man *who is* black").
+        closing: words that may follow then: what follows is not described ("who is black *on*").
+    """
+
+    words: Words
+    between: Words = ()
+    other_heads: Words = ()
+    linking: Words = ()
+    closing: Words = ()
+
+    def __post_init__(self) -> None:
+        """Split what was given as text."""
+        for kind in fields(self):
+            object.__setattr__(self, kind.name, words_of(getattr(self, kind.name)))
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What counts in a caption as naming a group of one attribute.
+
+    Attributes:
+        attribute: its name.
+        words: K pairs of a group and its words and phrases, as captions have them without signs.
+        other_senses: phrases whose words name nobody.
+        applies_to: what must stand by a word; None: nothing.
+    """
+
+    attribute: str
+    words: tuple[tuple[str, frozenset[str]], ...]
+    other_senses: frozenset[str] = frozenset()
+    applies_to: Context | None = None
+
+
+@dataclass(frozen=True)
 class Attribute:
     """A protected attribute: the words that reveal each group and the labels of each data set.
 
     Attributes:
         name: the attribute's name, as in ``attribute=``.
         groups: K >= 2 group names; a group's position is its class index.
-        words: group name to the words that reveal it, as text with commas or a list. Lower case,
-            no word in two groups.
+        words: group name to the words and phrases that reveal it, as text with commas or a list.
+            Lower case, none in two groups; "dark-skinned" is found with its hyphen, "dark skinned"
+            without.
         labels: data set name to how that data set writes the groups.
         also_masked: words that reveal the attribute without telling which group.
         presets: published word lists by name.
+        applies_to: what must stand by a word for it to name its group; None: nothing, the word is
+            enough. Masking takes every listed word wherever it stands.
+        other_senses: phrases whose words name nobody ("black and white"), as text with commas or a
+            list.
         source: where words and labels come from.
     """
 
@@ -103,6 +150,8 @@ class Attribute:
     labels: Mapping[str, LabelMap]
     also_masked: str | Sequence[str] = ()
     presets: Mapping[str, WordList] = field(default_factory=dict)
+    applies_to: Context | None = None
+    other_senses: str | Sequence[str] = ()
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -112,6 +161,7 @@ class Attribute:
             UsageError: on fewer than two groups, words of an unknown group, or a word that
                 stands in two groups.
         """
+        object.__setattr__(self, "other_senses", words_of(self.other_senses))
         object.__setattr__(self, "words", {g: words_of(own) for g, own in self.words.items()})
         object.__setattr__(self, "also_masked", words_of(self.also_masked))
         if len(set(self.groups)) < 2:
@@ -158,6 +208,21 @@ class Attribute:
             group: tuple(word for word in chosen.words if owner.get(word) == group)
             for group in self.groups
         }
+
+    def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
+        """What counts as naming a group; for an intersection one of each of its attributes.
+
+        Args:
+            preset: see :meth:`counted_words`. A published list counts as it was published: every
+                word, wherever it stands.
+        """
+        words = tuple(
+            (group, frozenset(word.replace("-", " ") for word in own))
+            for group, own in self.counted_words(preset).items()
+        )
+        if preset in self.presets:
+            return (Naming(self.name, words),)
+        return (Naming(self.name, words, frozenset(self.other_senses), self.applies_to),)
 
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
         """The groups that ``dataset`` can hold, in the attribute's order, and how it writes them.

@@ -230,6 +230,15 @@ def _survivors(words: list[str]) -> int:
     return 0
 
 
+def _beside(words: list[str]) -> int:
+    from bias_pipeline import composition
+    from bias_pipeline.analysis.beside import print_beside
+
+    cell = composition.cell(words)
+    print_beside(cell.corpus(), cell.build("attribute"))
+    return 0
+
+
 def _words(words: list[str]) -> int:
     from bias_pipeline import attribution
 
@@ -247,6 +256,7 @@ def _claims(words: list[str]) -> int:
 
 def _analysis(words: list[str]) -> int:
     analyses: dict[str, Command] = {
+        "beside": _beside,
         "claims": _claims,
         "metrics": _metrics,
         "survivors": _survivors,

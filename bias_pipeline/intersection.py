@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from bias_pipeline.attribute import Attribute
+from bias_pipeline.attribute import Attribute, Naming
 from bias_pipeline.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import DataError, UsageError
@@ -27,7 +27,8 @@ class Intersection(Attribute):
     """The product of two attributes, as ``attribute=[gender,race]``.
 
     A group of the product has no words of its own: ``words`` are those of the parts' groups, so
-    that masking takes both and a caption is neutral if it names none of either.
+    that masking takes both. A caption names a group of the product where it names one of each; one
+    that names a group of either alone names none and is neutral.
 
     Attributes:
         parts: ``first`` and ``second``.
@@ -52,6 +53,10 @@ class Intersection(Attribute):
         object.__setattr__(self, "also_masked", (*first.also_masked, *second.also_masked))
         groups = [f"{a}-{b}" for a, b in product(first.groups, second.groups)]
         object.__setattr__(self, "groups", groups)
+
+    def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
+        """Those of both: a caption names a group of the product where it names one of each."""
+        return tuple(naming for part in self.both for naming in part.namings(preset))
 
     @property
     def both(self) -> tuple[Attribute, Attribute]:

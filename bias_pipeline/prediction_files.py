@@ -16,6 +16,7 @@ from bias_pipeline.stats.bootstrap import Draws
 
 EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
 DRAWS = "draws.parquet"
+_COUNTED = "counted"
 
 
 def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
@@ -66,12 +67,16 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
     """Write a column a headline and seed, ``score:0``; the first line is the estimate itself.
 
+    The one column of a count is ``score:counted``.
+
     Args:
         path: the file.
         draws: part to its draws, all of one number of resamplings.
     """
     columns = {
-        f"{part}:{k}": np.concatenate([own.per_seed[k : k + 1], own.resampled[:, k]])
+        f"{part}:{k if own.trained else _COUNTED}": np.concatenate(
+            [own.per_seed[k : k + 1], own.resampled[:, k]]
+        )
         for part, own in draws.items()
         for k in range(len(own.per_seed))
     }
@@ -88,7 +93,7 @@ def read_draws(content: bytes) -> dict[str, Draws]:
     for part in parts:
         own = [name for name in table.columns if str(name).rpartition(":")[0] == part]
         values = table[own].to_numpy(np.float64)
-        found[part] = Draws(values[0], values[1:])
+        found[part] = Draws(values[0], values[1:], trained=own != [f"{part}:{_COUNTED}"])
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -110,10 +111,15 @@ def markdown(table: pd.DataFrame, digits: int = 2) -> str:
     table = table.reset_index()
     lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
     lines += [
-        [f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in values]
+        [_told(v, digits) if isinstance(v, float) else str(v) for v in values]
         for values in table.itertuples(index=False)
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _told(value: float, digits: int) -> str:
+    """A number; a dash for none."""
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def agreement(own: Sequence[float], printed: Sequence[float]) -> dict[str, float]:

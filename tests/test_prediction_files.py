@@ -145,10 +145,13 @@ def test_without_answers_on_groups_none_are_read(
 def test_draws_come_back_as_they_were(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     written = {
-        part: Draws(generator.random(3), generator.random((5, 3))) for part in ("a_to_t", "t_to_a")
+        "a_to_t": Draws(generator.random(3), generator.random((5, 3))),
+        "score": Draws(generator.random(1), generator.random((5, 1)), trained=False),
     }
     write_draws(tmp_path / "draws.parquet", written)
     read = read_draws((tmp_path / "draws.parquet").read_bytes())
-    assert {
-        part: (own.per_seed.tolist(), own.resampled.tolist()) for part, own in read.items()
-    } == {part: (own.per_seed.tolist(), own.resampled.tolist()) for part, own in written.items()}
+    told, kept = (
+        {part: (own.per_seed.tolist(), own.resampled.tolist(), own.trained) for part, own in all_of}
+        for all_of in (read.items(), written.items())
+    )
+    assert told == kept

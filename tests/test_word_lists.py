@@ -137,13 +137,22 @@ def test_there_are_at_least_two_groups(name):
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
-def test_words_are_lower_case_single_words(name):
+def test_words_are_lower_case_words_and_phrases(name):
     wrong = {
         where: bad
         for where, words in lists_of(name).items()
-        if (bad := [word for word in words if not re.fullmatch("[a-z]+", word)])
+        if (bad := [word for word in words if not re.fullmatch("[a-z]+([ -][a-z]+)*", word)])
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_word_with_a_hyphen_stands_beside_the_same_without(name):
+    """Masking finds the one by its hyphen; counting drops signs."""
+    words = set(attribute(name).all_words)
+    hyphenated = {word for word in words if "-" in word}
+    assert hyphenated == {word.replace(" ", "-") for word in words if " " in word}
+    assert {word.replace("-", " ") for word in hyphenated} <= words
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)

@@ -271,13 +271,13 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "everybody is a person",
         Speaker(silent=True),
         _lines("moves", "quality")
-        | _lines("stays", "lic", "gender_error", "group_accuracy", "differential_fairness")
-        | _lines("absent", "gender_ratio", "dpa t_to_a"),
+        | _lines("stays", "lic", "differential_fairness")
+        | _lines("absent", "gender_error", "gender_ratio", "group_accuracy", "dpa t_to_a"),
     ),
     "neutral instead of wrong": Behaviour(
         "everybody is a person, where some women were called men",
         Speaker(silent=True),
-        _lines("moves", "gender_error", "group_accuracy") | _lines("stays", "lic"),
+        _lines("absent", "gender_error", "group_accuracy") | _lines("stays", "lic"),
         before=(Speaker(misgenders=0.4), PLAIN),
     ),
     "tire and diaper": Behaviour(

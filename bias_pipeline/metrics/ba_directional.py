@@ -9,7 +9,7 @@ import numpy as np
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import MetricInfo
-from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Seen, Sums, Tally, choice
+from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
     DIRECTIONS,
@@ -20,6 +20,7 @@ from bias_pipeline.metrics.functional.amplification import (
 )
 from bias_pipeline.metrics.functional.counts import Counts, known_mean
 from bias_pipeline.metrics.labels import LabelledTaskMetric, counts_of, mention_rates
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -81,6 +82,10 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         self.tie = choice("tie", tie, TIES)
         self.denominator = choice("denominator", denominator, DENOMINATORS)
         self.undefined = choice("undefined", undefined, UNDEFINED)
+
+    def rests_on_names(self, part: str) -> bool:
+        """T->A: A->T goes by labelled groups."""
+        return part.startswith("t_to_a")
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import MetricInfo
-from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Seen, Sums, Tally, choice
+from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     ABSENT,
     PREDICTIONS,
@@ -17,6 +17,7 @@ from bias_pipeline.metrics.functional.amplification import (
     mals_tasks,
 )
 from bias_pipeline.metrics.labels import LabelledTaskMetric, counts_of, mention_rates
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -71,6 +72,10 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
         self.predictions = choice("predictions", predictions, PREDICTIONS)
         self.absent = choice("absent", absent, ABSENT)
+
+    def rests_on_names(self, part: str) -> bool:
+        """All but how much is mentioned."""
+        return not part.startswith("mentions")
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""

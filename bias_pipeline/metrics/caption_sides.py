@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.metrics.counting import About, FloatArray, Mask, Seen, Sums
+from bias_pipeline.metrics.counting import About, FloatArray, Mask, Sums
+from bias_pipeline.metrics.seen import Seen
 
 Table = Callable[[str, Mask], sparse.csr_array]
 

@@ -18,7 +18,6 @@ from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
     Mask,
-    Seen,
     Sums,
     Tally,
     TaskMetric,
@@ -36,6 +35,7 @@ from bias_pipeline.metrics.functional.cooccurrence import (
     skew,
 )
 from bias_pipeline.metrics.functional.counts import weighted_mean
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 GROUPS = ("captions", "labels")
@@ -113,6 +113,10 @@ class Cooccurrence(TaskMetric):
         self.aggregate = choice("aggregate", aggregate, AGGREGATES)
         self.positions = positions
 
+    def rests_on_names(self, part: str) -> bool:
+        """All, unless groups are labelled."""
+        return self.groups == "captions"
+
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         sides = CaptionSides.of(seen, self.positions)
@@ -125,7 +129,7 @@ class Cooccurrence(TaskMetric):
             return seen.by_image(side, pairs)
 
         tables = sides.tables(seen, table)
-        kept = self._kept(sides, tables, n_groups)
+        kept = self._kept(seen, sides, tables)
         if "human:paired" in sides.images and seen.has_objects:
             tables["images"] = only(seen.objects, sides.images["human:paired"])
 
@@ -213,17 +217,19 @@ class Cooccurrence(TaskMetric):
         return {**parts, "undefined": sides.about("model", COUNT)}
 
     def _kept(
-        self, sides: CaptionSides, tables: dict[str, sparse.csr_array], n_groups: int
+        self, seen: Seen, sides: CaptionSides, tables: dict[str, sparse.csr_array]
     ) -> IntArray:
         part = "human" if "human" in sides.images else "model"
         sums = {name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()}
-        named = [by_group(own, n_groups)[0].sum(axis=0) for own in sides.each(part, sums)]
+        named = [by_group(own, len(seen.groups))[0].sum(axis=0) for own in sides.each(part, sums)]
         n_images = int(sides.images[part].sum())
         least = least_share(self.min_support, n_images)
         kept = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
         if not len(kept):
+            unsaid = seen.unsaid("model") if self.rests_on_names("score") else ""
             raise NotApplicableError(
-                f"no object is named with one group in {100 * least:.2g} % of {part} captions; "
+                unsaid
+                or f"no object is named with one group in {100 * least:.2g} % of {part} captions; "
                 "lower metric.min_support"
             )
         return kept

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from itertools import chain
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +20,12 @@ from scipy import sparse
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import offsets
 from bias_pipeline.corpus import Corpus
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.hashing import UIntArray, stream
 from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
-from bias_pipeline.text.mentions import group_mentions, named_group, one_of
-from bias_pipeline.text.tasks import task_mentions
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -40,127 +37,7 @@ SHARE = (0.0, 1.0)  # the range of what is no difference
 MOST_BUNDLES = 8_192
 FEWEST_BUNDLES = 1_024
 _CELLS = 20_000_000  # of the tables of bundles, all together
-
-
-class Seen:
-    """What images and captions say, before any metric.
-
-    Args:
-        corpus: raw captions.
-        attribute: whose groups are read.
-        words: a preset of the attribute, None for its own words.
-        vocabulary: whose tasks are read, if any.
-        exclude: tasks left out.
-
-    Raises:
-        DataError: if no image has both a group and a caption of the model.
-    """
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        attribute: Attribute,
-        words: str | None,
-        vocabulary: TaskVocabulary | None = None,
-        exclude: Sequence[str] = (),
-    ) -> None:
-        grouping = corpus.groupings[attribute.name]
-        self.corpus, self.attribute, self.vocabulary = corpus, attribute, vocabulary
-        self.groups, self.codes = grouping.names, grouping.codes
-        listed = attribute.counted_words(words)
-        self.words = {name: listed.get(name, ()) for name in grouping.names}
-        known = vocabulary.tasks if vocabulary else {}
-        self.tasks = tuple(name for name in known if name not in exclude)
-        self.labelled: Mask = self.codes >= 0
-        if not (self.labelled & self.has("model")).any():
-            raise DataError(
-                f"captioner {corpus.captioner!r}: no image has both a group of "
-                f"{attribute.name!r} and a caption"
-            )
-
-    def has(self, side: str) -> Mask:
-        """(N,) images that a side describes."""
-        described = np.zeros(len(self.corpus), bool)
-        described[self.corpus.side(side).images] = True
-        return described
-
-    def images(self, side: str) -> IntArray:
-        """(C,) image of each caption of a side."""
-        return self.corpus.side(side).images
-
-    def named(self, side: str) -> IntArray:
-        """(C,) the one group that each caption names, below 0 for none or several."""
-        return named_group(self.corpus.side(side), self.words)
-
-    def named_together(self, side: str) -> IntArray:
-        """(N,) the one group that all captions of an image together name."""
-        return one_of(self.by_image(side, group_mentions(self.corpus.side(side), self.words)))
-
-    def mentions(self, side: str) -> sparse.csr_array:
-        """(C, T) tasks that each caption names."""
-        assert self.vocabulary is not None
-        return task_mentions(self.corpus.side(side), self.vocabulary, self.tasks)
-
-    def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
-        """(N, ...) sums over each image's captions."""
-        images = self.images(side)
-        if np.array_equal(images, np.arange(len(self.corpus))):  # one caption an image
-            return captions.copy()
-        shape = (len(self.corpus), len(images))
-        gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
-        return sparse.csr_array(gather @ captions)
-
-    @cached_property
-    def objects(self) -> sparse.csr_array:
-        """(N, T) tasks that are in each image.
-
-        Raises:
-            NotApplicableError: if the data set has no objects.
-        """
-        if not self.has_objects:
-            raise NotApplicableError(
-                f"dataset {self.corpus.dataset!r} has no objects for these images; read labels "
-                "from human captions where the metric has labels=union, or choose another metric"
-            )
-        return _objects(self.corpus, self.tasks)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, T)."""
-        return len(self.corpus), len(self.tasks)
-
-    @cached_property
-    def known(self) -> Mask:
-        """(N,) images whose objects are known; an image without any is taken for unknown."""
-        return _known(self.corpus)
-
-    @property
-    def has_objects(self) -> bool:
-        """Whether any image's objects are known."""
-        return bool(self.known.any())
-
-    def neutral_rate(self, side: str, images: Mask) -> float:
-        """Share of a side's captions of some images that name no group, by the attribute's words.
-
-        The same whatever list a metric counts with, so it compares metrics and captioners.
-        """
-        captions = self.corpus.side(side)
-        chosen = images[captions.images]
-        if not chosen.any():
-            return math.nan
-        own = {name: self.attribute.words.get(name, ()) for name in self.attribute.groups}
-        silent = named_group(captions, own) == -1
-        return float(silent[chosen].mean())
-
-
-def cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
-    """A table that counts (row, column) pairs.
-
-    Example:
-        >>> cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
-        [[0.0, 2.0]]
-    """
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+_ABSENT = Estimate(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, n_seeds=0)
 
 
 def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
@@ -311,6 +188,14 @@ class CountingMetric(Metric):
             NotApplicableError: if the data do not permit the metric.
         """
 
+    def rests_on_names(self, part: str) -> bool:
+        """Whether a number is about the groups that captions name.
+
+        It is absent then where they name next to none: silence is no merit.
+        """
+        del part
+        return True
+
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See the class; nothing is trained."""
         del splits
@@ -319,19 +204,26 @@ class CountingMetric(Metric):
         estimates = _estimates(tally, corpus.keys, self.stats)
 
         rests_on = _Resting(seen)
+        about = {name: tally.parts.get(name, tally.about) for name in estimates}
+        absent = {
+            name: why
+            for name, own in about.items()
+            if self.rests_on_names(name) and (why := rests_on.unsaid(own.side))
+        }
         parts = {}
-        for name, estimate in estimates.items():
-            about = tally.parts.get(name, tally.about)
-            n_images = rests_on.n_images(about.images)
+        for name, own in about.items():
+            estimate = _ABSENT if name in absent else estimates[name]
+            n_images = rests_on.n_images(own.images)
             parts[name] = Part(
-                estimate=_uncertain(estimate) if about.unit == COUNT else estimate,
-                unit=about.unit,
-                range=about.range,
+                estimate=_uncertain(estimate) if own.unit == COUNT else estimate,
+                unit=own.unit,
+                range=own.range,
                 n_images=n_images,
                 coverage=n_images / rests_on.n_labelled,
-                neutral_rate=rests_on.neutral_rate(about),
+                neutral_rate=rests_on.neutral_rate(own),
             )
-        return Score(parts, audit=tally.audit, notes=[*corpus.notes, *tally.notes])
+        notes = [*corpus.notes, *tally.notes, *dict.fromkeys(absent.values())]
+        return Score(parts, audit=tally.audit, notes=notes)
 
 
 class TaskMetric(CountingMetric):
@@ -419,6 +311,7 @@ class _Resting:
         self.n_labelled = int(seen.labelled.sum())
         self._sets: dict[int, tuple[Mask, int]] = {}  # the mask is held, so its id stays its own
         self._rates: dict[tuple[int, str], float] = {}
+        self.unsaid = cache(seen.unsaid)
 
     def n_images(self, images: Mask) -> int:
         """How many there are of (N,) flags."""
@@ -434,28 +327,6 @@ class _Resting:
         if key not in self._rates:
             self._rates[key] = self.seen.neutral_rate(about.side, about.images)
         return self._rates[key]
-
-
-@lru_cache(maxsize=2)
-def _known(corpus: Corpus) -> Mask:
-    """(N,) images whose objects are known; several metrics ask for the same corpus."""
-    objects = corpus.objects or [()] * len(corpus)
-    known = np.fromiter(map(bool, objects), bool, len(corpus))
-    known.setflags(write=False)
-    return known
-
-
-@lru_cache(maxsize=2)
-def _objects(corpus: Corpus, tasks: tuple[str, ...]) -> sparse.csr_array:
-    """(N, T) tasks in each image; several metrics read the same corpus."""
-    column: defaultdict[str, int] = defaultdict(lambda: -1)
-    column.update({task: number for number, task in enumerate(tasks)})
-    objects = corpus.objects or ()
-    lengths = np.fromiter(map(len, objects), np.int64, len(corpus))
-    names = map(column.__getitem__, chain.from_iterable(objects))
-    found = np.fromiter(names, np.int64, lengths.sum())
-    rows = np.repeat(np.arange(len(corpus)), lengths)
-    return cells(rows[found >= 0], found[found >= 0], (len(corpus), len(tasks)))
 
 
 def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[str, Estimate]:

@@ -17,7 +17,6 @@ from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
     Mask,
-    Seen,
     Sums,
     Tally,
     TaskMetric,
@@ -29,6 +28,7 @@ from bias_pipeline.metrics.counting import (
     support,
 )
 from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -84,6 +84,10 @@ class DifferentialFairness(TaskMetric):
         self.prior = choice("prior", prior, PRIORS)
         self.min_support = support(min_support)
         self.positions = positions
+
+    def rests_on_names(self, part: str) -> bool:
+        """None: groups are labelled."""
+        return False
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""

@@ -20,13 +20,13 @@ from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
     Mask,
-    Seen,
     choice,
     least_share,
     support,
 )
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
@@ -179,6 +179,9 @@ class DPA(Metric):
         sizes = [
             np.bincount(codes[rows], minlength=len(seen.groups)) for codes in (seen.codes, named)
         ]
+        lacking = seen.unsaid("model")
+        if not lacking and np.min(sizes) < SMALLEST_GROUP:
+            lacking = f"captions must name every group alone in {SMALLEST_GROUP} images or more"
         held = [[seen.tasks[t] for t in np.flatnonzero(labels[row])] for row in rows]
         return Question(
             name="t_to_a",
@@ -186,9 +189,7 @@ class DPA(Metric):
             labels=seen.codes[rows],
             predicted=named[rows],
             classes=seen.groups,
-            lacking=""
-            if np.min(sizes) >= SMALLEST_GROUP
-            else f"captions must name every group alone in {SMALLEST_GROUP} images or more",
+            lacking=lacking,
         )
 
     def _answer(self, question: Question, seen: Seen, splits: Sequence[Split]) -> Score:

@@ -15,13 +15,12 @@ from bias_pipeline.metrics.counting import (
     About,
     CountingMetric,
     FloatArray,
-    Seen,
     Sums,
     Tally,
-    cells,
     choice,
 )
 from bias_pipeline.metrics.functional import groups
+from bias_pipeline.metrics.seen import Seen, cells
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 OVER = ("all", "named")
@@ -31,9 +30,9 @@ class GenderError(CountingMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
     A caption that names no group or several is not wrong, so silence lowers the error: read the
-    neutral rate beside it. ``human`` is the same of people's captions, ``named`` the error over
-    captions that name one group alone, ``group:NAME`` the error on a group's images. Any number of
-    groups will do.
+    neutral rate beside it. Where next to no caption names a group there is no error. ``human`` is
+    the same of people's captions, ``named`` the error over captions that name one group alone,
+    ``group:NAME`` the error on a group's images. Any number of groups will do.
 
     Args:
         attribute: whose groups count.

@@ -14,14 +14,13 @@ from bias_pipeline.metrics.counting import (
     About,
     CountingMetric,
     FloatArray,
-    Seen,
     Sums,
     Tally,
-    cells,
     choice,
     one_hot,
 )
 from bias_pipeline.metrics.functional.groups import ratio
+from bias_pipeline.metrics.seen import Seen, cells
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 

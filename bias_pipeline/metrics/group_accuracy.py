@@ -12,12 +12,12 @@ from bias_pipeline.metrics.counting import (
     About,
     CountingMetric,
     FloatArray,
-    Seen,
     Sums,
     Tally,
 )
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.gender_error import outcome_table, outcomes_of
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 _OUTCOMES = ("group", "incorrect", "other")

@@ -14,7 +14,6 @@ from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
     Mask,
-    Seen,
     Sums,
     TaskMetric,
     by_group,
@@ -24,6 +23,7 @@ from bias_pipeline.metrics.counting import (
     only,
 )
 from bias_pipeline.metrics.functional.counts import Counts, share
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 LABELS = ("objects", "union", "each")

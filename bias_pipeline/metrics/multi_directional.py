@@ -12,11 +12,12 @@ from scipy import sparse
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
-from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Seen, Sums, Tally, choice
+from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import DENOMINATORS, DIRECTIONS, association
 from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
 from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
 from bias_pipeline.metrics.labels import LabelledTaskMetric, Sides, counts_of, mention_rates
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -86,6 +87,10 @@ class MultiDirectional(LabelledTaskMetric):
         self.min_support = min_support
         self.absolute = absolute
         self.denominator = choice("denominator", denominator, DENOMINATORS)
+
+    def rests_on_names(self, part: str) -> bool:
+        """T->A and Multi_MALS: A->T goes by labelled groups."""
+        return part.startswith(("t_to_a", "mals"))
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""

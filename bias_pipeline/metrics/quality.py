@@ -22,7 +22,6 @@ from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
     Mask,
-    Seen,
     Sums,
     Tally,
     by_group,
@@ -45,6 +44,7 @@ from bias_pipeline.metrics.functional.quality import (
     closest_lengths,
 )
 from bias_pipeline.metrics.meteor import ABSENT, available, meteor
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words
 
@@ -118,6 +118,10 @@ class Quality(CountingMetric):
         self.positions = positions
         self.sigma = sigma
         self.meteor = meteor
+
+    def rests_on_names(self, part: str) -> bool:
+        """None: groups are labelled."""
+        return False
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""

@@ -32,6 +32,7 @@ Usage:
   python -m bias_pipeline analysis claims           do the papers' conclusions hold?
   python -m bias_pipeline analysis words [...]      words that give the attribute away
   python -m bias_pipeline analysis survivors [...]  revealing words that a word list leaves
+  python -m bias_pipeline analysis beside [...]     what an attribute's words stand beside
   python -m bias_pipeline data validate [...]       what a data set's files hold
   python -m bias_pipeline data convert FILE ...     pickles and JSON to Parquet (--out DIR)
   python -m bias_pipeline data fetch [NAME ...]     where to get the published files; --out DIR

@@ -14,11 +14,12 @@ class MaskWords(TextTransform):
     """Replace listed words and phrases by one token.
 
     Words are compared as they stand after tokenising: on a side that is not lower-cased "Man" is
-    not "man" (a quirk of the published LIC protocol).
+    not "man" (a quirk of the published LIC protocol). Whatever stands by a word, it is masked.
 
     Args:
         words: what is masked: lists, text with commas, and mappings of groups to them, nested as
-            you like; a phrase is written with single blanks ("hot dog").
+            you like; a phrase is written with single blanks ("hot dog"), or with the hyphen it has
+            ("dark-skinned").
         token: what stands in its place.
         sides: which captions are masked.
 
@@ -36,7 +37,7 @@ class MaskWords(TextTransform):
         sides: Sequence[str] = SIDES,
     ) -> None:
         super().__init__(sides)
-        self.words = frozenset(words_of(words))
+        self.words = _tokenized(words)
         self.token = token
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
@@ -66,7 +67,7 @@ class KeepWords(TextTransform):
 
     def __init__(self, words: Words, sides: Sequence[str] = SIDES) -> None:
         super().__init__(sides)
-        self.words = frozenset(words_of(words))
+        self.words = _tokenized(words)
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The captions of one side, reduced to the listed words."""
@@ -77,3 +78,8 @@ class KeepWords(TextTransform):
         return captions.join(sorted(self.words)).rewrite(
             lambda word: (word,) if word in self.words or is_special(word) else ()
         )
+
+
+def _tokenized(words: Words) -> frozenset[str]:
+    """Words and phrases as they stand in tokenised captions, where a hyphen is a token."""
+    return frozenset(word.replace("-", " - ") for word in words_of(words))

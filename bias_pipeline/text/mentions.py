@@ -1,14 +1,18 @@
 """How attributes are read from captions: the one place that decides which group a caption names.
 
 A caption is cut into words as our tokenizer does, in lower case, and a group is named where one
-of its listed words stands as a whole word: "man's hat" and "the man." name a man, "mandate" does
-not. Plurals count where the list has them. A caption that names two groups names each of them, and
-is of neither where one group is asked for (:func:`named_group`).
+of its listed words or phrases stands whole: "man's hat" and "the man." name a man, "mandate" does
+not. Plurals count where the list has them. An attribute may ask for a context
+(:mod:`bias_pipeline.text.context`): "a black man" names a group of race, "a black dog" does not.
+
+A caption that names two groups names each of them, and is of neither where one group is asked for
+(:func:`named_group`). A group of an intersection is named where a group of each attribute is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -16,75 +20,59 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.attribute import Attribute
+from bias_pipeline.attribute import Attribute, Naming
 from bias_pipeline.captions import Captions
-from bias_pipeline.intersection import Intersection
+from bias_pipeline.text.context import said_of
 from bias_pipeline.text.tokenize import tokenize_word
 
 IntArray = npt.NDArray[np.int64]
-_Words = tuple[tuple[str, frozenset[str]], ...]
+Mask = npt.NDArray[np.bool_]
 
 NO_GROUP = -1
 SEVERAL_GROUPS = -2
 _KEPT = 8  # columns whose reading is remembered: several metrics read the same captions
 
 
-def group_mentions(captions: Captions, words: Mapping[str, Iterable[str]]) -> sparse.csr_array:
-    """Which groups of an attribute each caption names.
-
-    Args:
-        captions: raw captions; they are tokenised and lower-cased here.
-        words: group name to its words, in the order of the columns.
-
-    Returns:
-        (N, K) indicators; a caption that names two groups counts for both.
-    """
-    return _mentions(captions, _listed(words))
-
-
 def attribute_mentions(
-    captions: Captions, attribute: Attribute, groups: Sequence[str]
+    captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
 ) -> sparse.csr_array:
     """Which of some groups each caption names; two attributes' where it names a group of each.
 
     Args:
-        captions: as in :func:`group_mentions`.
-        attribute: whose own words are counted.
+        captions: raw captions; they are tokenised and lower-cased here.
+        attribute: whose words are counted.
         groups: names of its groups, in the order of the columns.
+        preset: a published list that counts instead of the attribute's own words, see
+            :meth:`~bias_pipeline.attribute.Attribute.namings`.
 
     Returns:
-        (N, K) indicators.
+        (N, K) indicators; a caption that names two groups counts for both.
     """
-    if not isinstance(attribute, Intersection):
-        return group_mentions(captions, {name: attribute.words.get(name, ()) for name in groups})
-    first, second = (
-        group_mentions(captions, {name: part.words.get(name, ()) for name in part.groups})
-        for part in attribute.both
-    )
-    columns = {
-        f"{a}-{b}": first[:, [i]] * second[:, [j]]
-        for (i, a), (j, b) in product(*(list(enumerate(part.groups)) for part in attribute.both))
-    }
-    return sparse.csr_array(sparse.hstack([columns[name] for name in groups]))
+    return _mentions(captions, attribute.namings(preset), tuple(groups))
 
 
-def named_group(captions: Captions, words: Mapping[str, Iterable[str]]) -> IntArray:
+def named_group(
+    captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
+) -> IntArray:
     """The one group that each caption names.
 
     Args:
-        captions: as in :func:`group_mentions`.
-        words: as there.
+        captions: as in :func:`attribute_mentions`.
+        attribute: as there.
+        groups: as there.
+        preset: as there.
 
     Returns:
         (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
 
     Example:
         >>> words = {"male": ["man"], "female": ["woman"]}
+        >>> gender = Attribute("gender", ("male", "female"), words, {})
         >>> texts = ["a man", "a Woman's hat", "a person", "a man and a woman"]
-        >>> named_group(Captions.from_texts(texts), words).tolist()
+        >>> named_group(Captions.from_texts(texts), gender, gender.groups).tolist()
         [0, 1, -1, -2]
     """
-    return _named(captions, _listed(words))
+    return _named(captions, attribute.namings(preset), tuple(groups))
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
@@ -93,6 +81,18 @@ def one_of(mentions: sparse.csr_array) -> IntArray:
     counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
     first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
     return np.where(counts == 1, first, np.where(counts == 0, NO_GROUP, SEVERAL_GROUPS))
+
+
+def silent(captions: Captions, attribute: Attribute) -> Mask:
+    """(N,) whether each caption names no group of the attribute; of two, no group of both.
+
+    By the attribute's own words, so that it compares whatever list a metric counts with.
+
+    Args:
+        captions: raw captions; they are tokenised and lower-cased here.
+        attribute: whose groups' words count.
+    """
+    return _silent(captions, attribute.namings())
 
 
 def neutral_rate(captions: Captions, attribute: Attribute) -> float:
@@ -104,28 +104,89 @@ def neutral_rate(captions: Captions, attribute: Attribute) -> float:
         captions: raw captions; they are tokenised and lower-cased here.
         attribute: whose groups' words count.
     """
-    if not len(captions):
-        return float("nan")
-    words = [word for group in attribute.words.values() for word in group]
-    return float(1 - group_mentions(captions, {"any": words}).sum() / len(captions))
+    return float(silent(captions, attribute).mean()) if len(captions) else float("nan")
 
 
-def _listed(words: Mapping[str, Iterable[str]]) -> _Words:
-    return tuple((name, frozenset(own)) for name, own in words.items())
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Where captions hold words that are listed for a group, P places in all.
+
+    Attributes:
+        captions: N captions as lower-case words without signs, listed phrases as one word.
+        places: (P,) positions in ``captions.tokens``.
+        groups: (P,) number of the group the word is listed for.
+        names: (P,) whether it names the group there: whether its context is given.
+    """
+
+    captions: Captions
+    places: IntArray
+    groups: IntArray
+    names: Mask
+
+    def holding(self, places: Mask) -> Mask:
+        """(N,) captions that hold some of the P places, (P,) flags."""
+        found = np.zeros(len(self.captions), bool)
+        found[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
+        return found
 
 
 @lru_cache(maxsize=_KEPT)
-def _named(captions: Captions, words: _Words) -> IntArray:
-    named = one_of(_mentions(captions, words))
+def listed_words(captions: Captions, naming: Naming) -> Listed:
+    """The listed words that captions hold.
+
+    Args:
+        captions: raw captions; they are tokenised and lower-cased here.
+        naming: the words, and what must stand by them.
+    """
+    context = naming.applies_to
+    group = {word: k for k, (_, own) in enumerate(naming.words) for word in own}
+    words = lowered_words(captions)
+    if context is not None:  # "a chef's hat" is a chef hat
+        words = words.rewrite(lambda word: () if word == "'s" else (word,))
+    words = words.join(sorted({*group, *naming.other_senses}))
+    groups = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)[words.tokens]
+    places = np.flatnonzero(groups >= 0)
+    names = np.ones(len(places), bool)
+    if context is not None:
+        names = said_of(words, places, context)
+    return Listed(words, places, groups[places], names)
+
+
+@lru_cache(maxsize=_KEPT)
+def _named(captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]) -> IntArray:
+    named = one_of(_mentions(captions, namings, groups))
     named.setflags(write=False)  # all who ask get the same array
     return named
 
 
 @lru_cache(maxsize=_KEPT)
-def _mentions(captions: Captions, words: _Words) -> sparse.csr_array:
-    tokens = lowered_words(captions)
-    flags = [tokens.mentions(own) for _, own in words]
-    return sparse.csr_array(np.stack(flags, axis=1).astype(np.float64))
+def _silent(captions: Captions, namings: tuple[Naming, ...]) -> Mask:
+    found = [listed_words(captions, naming) for naming in namings]
+    quiet: Mask = ~np.all([own.holding(own.names) for own in found], axis=0)
+    quiet.setflags(write=False)
+    return quiet
+
+
+@lru_cache(maxsize=_KEPT)
+def _mentions(
+    captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
+) -> sparse.csr_array:
+    each = [_flags(captions, naming) for naming in namings]
+    found = {"-".join(names): names for names in product(*each)}
+    columns = [
+        np.all([own[name] for own, name in zip(each, found[group], strict=True)], axis=0)
+        for group in groups
+    ]
+    return sparse.csr_array(np.stack(columns, axis=1).astype(np.float64))
+
+
+def _flags(captions: Captions, naming: Naming) -> dict[str, Mask]:
+    """Group to (N,) whether each caption names it."""
+    found = listed_words(captions, naming)
+    return {
+        name: found.holding(found.names & (found.groups == k))
+        for k, (name, _) in enumerate(naming.words)
+    }
 
 
 @lru_cache(maxsize=_KEPT // 2)

@@ -94,6 +94,8 @@ def reading_table(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 
 def _signs(signs: pd.Series) -> str:
+    if not len(signs):
+        return "cannot be scored"
     return " / ".join(str(sum(signs == s)) for s in ("+", "0", "-"))
 
 
@@ -135,7 +137,8 @@ def attacker_table(rows: pd.DataFrame) -> pd.DataFrame:
     wide = own.pivot_table(
         index=["attribute", "captioner"], columns=["part", "encoder"], values="value"
     )
-    wide = (100 * wide.dropna()).reset_index()  # captioners that both have seen
+    both = wide["a_to_t"].notna().all(axis=1)  # captioners that both have seen
+    wide = (100 * wide[both]).reset_index()
     wide.columns = [" ".join(filter(None, (DIRECTIONS.get(a, a), b))) for a, b in wide.columns]
     return wide.set_index("attribute")
 

@@ -64,13 +64,18 @@ def undefined(results: Sequence[Result]) -> pd.DataFrame:
             "attribute": row.attribute,
             "metric": row.metric,
             "captioner": row.captioner,
-            "reason": "; ".join(note for note in _notes(result) if "cannot be scored" in note),
+            "reason": "; ".join(note for note in _notes(result) if _is_reason(note)),
         }
         for result in results
         for row in result.rows
         if row.part in HEADLINES and math.isnan(row.value)
     ]
     return pd.DataFrame(lines, columns=["attribute", "metric", "captioner", "reason"])
+
+
+def _is_reason(note: str) -> bool:
+    """Whether a note says why a headline does not exist."""
+    return "cannot be scored" in note or "nothing can be said" in note
 
 
 def _notes(result: Result) -> list[str]:

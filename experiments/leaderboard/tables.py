@@ -121,13 +121,14 @@ def _tau(order: pd.Series, values: pd.Series) -> str:
 
 
 def readings(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
-    """DBAC under its three priors; what stands alone is the published one, counts."""
+    """DBAC under its three priors, published one first, in the directions that can be scored."""
     own = rows[(rows["attribute"] == attribute) & (rows["metric"] == "dbac")]
     found = {}
     for part, arrow in (("a_to_t", "A→T"), ("t_to_a", "T→A")):
         for prior in PRIORS:
             lines = own[own["part"] == f"{part}:{prior}"].set_index("captioner")
-            found[f"{arrow} {prior}"] = lines.apply(cell, axis=1)
+            if len(lines):
+                found[f"{arrow} {prior}"] = lines.apply(cell, axis=1)
     return pd.DataFrame(found).rename_axis(attribute)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from functools import cache
 
 import pytest
@@ -119,7 +120,7 @@ def test_the_table_names_metrics_and_headlines(line: str) -> None:
 
 def test_a_silent_captioner_is_told_by_its_neutral_rate() -> None:
     part = scored("gender_error", Speaker(silent=True), Speaker())["score"]
-    assert (part.estimate.value, part.neutral_rate) == (0, 1)
+    assert (math.isnan(part.estimate.value), part.neutral_rate) == (True, 1)
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,15 @@ def test_survivors_lists_words_a_list_forgot(run: Run, tmp_path: Path) -> None:
     assert "bride" in run("analysis", "survivors", *words)[1]
 
 
+def test_beside_counts_who_is_named(run: Run, tmp_path: Path) -> None:
+    rows = [{**entry, "pred": "a white dog"} for entry in entries()]
+    root = write_folder(tmp_path / "data", {SAT: rows})
+    words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", "attribute=gender"]
+    code, text = run("analysis", "beside", *words, "attribute.words.male=white")
+    assert code == 0
+    assert "dog " in text
+
+
 def test_help_names_every_choice(run: Run) -> None:
     code, text = run("--help")
     assert (code, "leakage lic" in text) == (0, True)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline import composition
-from bias_pipeline.attribute import TaskVocabulary
+from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import Captions
-from bias_pipeline.text.mentions import group_mentions, named_group
+from bias_pipeline.text.mentions import attribute_mentions, named_group
 from bias_pipeline.text.tasks import task_mentions
 
 WORDS = {
@@ -21,7 +21,12 @@ WORDS = {
 }
 VOCABULARY = TaskVocabulary("toy", WORDS)
 TASKS = tuple(WORDS)
-GROUPS = {"male": frozenset({"man", "he"}), "female": frozenset({"woman", "she"})}
+GENDER = Attribute(
+    "gender",
+    ("male", "female", "unsure"),
+    {"male": "man, men, he", "female": "woman, women, she"},
+    {},
+)
 
 
 def named(text: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
@@ -109,11 +114,12 @@ def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
     ],
 )
 def test_groups_are_named_by_their_words(text: str, groups: list[int]) -> None:
-    assert group_mentions(Captions.from_texts([text]), GROUPS).toarray().tolist() == [groups]
+    found = attribute_mentions(Captions.from_texts([text]), GENDER, ("male", "female"))
+    assert found.toarray().tolist() == [groups]
 
 
 def test_a_group_without_words_is_never_named() -> None:
-    found = group_mentions(Captions.from_texts(["a man"]), {**GROUPS, "unsure": frozenset()})
+    found = attribute_mentions(Captions.from_texts(["a man"]), GENDER, GENDER.groups)
     assert found.toarray().tolist() == [[1, 0, 0]]
 
 
@@ -122,5 +128,4 @@ def test_a_group_without_words_is_never_named() -> None:
     [("a man", 0), ("two Women and a woman.", 1), ("a man and a woman", -2), ("mandate", -1)],
 )
 def test_one_group_is_asked_for(text: str, group: int) -> None:
-    words = {"male": ["man"], "female": ["woman", "women"]}
-    assert named_group(Captions.from_texts([text]), words).tolist() == [group]
+    assert named_group(Captions.from_texts([text]), GENDER, GENDER.groups).tolist() == [group]

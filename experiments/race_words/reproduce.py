@@ -1,0 +1,51 @@
+"""What words of race stand beside in captions of the captioners at hand and of people.
+
+Usage: python -m experiments.race_words.reproduce [DATA_ROOT]
+
+With DATA_ROOT the captions are read and rows.csv is written; without it, the tables are made from
+the rows.csv that is there. Counts and single words are kept, no captions.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline import composition
+from bias_pipeline.analysis.beside import Beside, beside
+from experiments.study import markdown, rows_of, write_results
+
+HERE = Path(__file__).resolve().parent
+CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
+MOST = 10
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """A row for each captioner and one for people, whose captions are the same beside all."""
+    del outputs  # nothing is trained or scored
+    lines = []
+    for captioner in CAPTIONERS:
+        root = f"dataset.root={data / 'lic' / 'bias_data'}"
+        cell = composition.cell(["dataset=lic", root, "attribute=race", f"captioner={captioner}"])
+        found = {own.side: own for own in beside(cell.corpus(), cell.build("attribute"))}
+        lines.append(_line(captioner, found["model"]))
+    return pd.DataFrame([*lines, _line("people", found["human"])])
+
+
+def _line(who: str, own: Beside) -> dict[str, object]:
+    follow = ", ".join(f"{word} {count}" for word, count in own.following[:MOST])
+    counts = {"captions": own.captions, "hold a word": own.holding, "name a group": own.naming}
+    return {"captions of": who, **counts, "what follows most": follow}
+
+
+def main(arguments: list[str]) -> None:
+    rows = rows_of(HERE, run, arguments)
+    rows.insert(3, "%", (100 * rows["hold a word"] / rows["captions"]).map("{:.1f}".format))
+    table = markdown(rows.set_index("captions of"))
+    write_results(HERE, {"Captions of images labelled light or dark": table})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,311 @@
+"""Where captions name next to no group nothing is said of whom they name, by any metric."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline import composition
+from bias_pipeline.attribute import Attribute, Context, LabelMap
+from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.identity import run_id
+from bias_pipeline.intersection import Intersection
+from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
+from bias_pipeline.metrics.counting import CountingMetric
+from bias_pipeline.metrics.dbac_counts import Counts
+from bias_pipeline.metrics.gender_error import GenderError
+from bias_pipeline.metrics.seen import Seen
+from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import DATA, GENDER, Record, make_corpus
+
+SMALL = ("dataset.n_images=600", "stats.resamples=20")
+FURTHER = {
+    "cooccurrence": ("metric.min_support=5",),
+    "differential_fairness": ("metric.min_support=20",),
+}
+CROSSED = ("attribute=[gender,race]", "attribute.min_images=20")
+NOTHING = "nothing can be said of whom it names"
+
+
+@cache
+def cell(metric: str, *words: str) -> composition.Cell:
+    return composition.cell([f"metric={metric}", *SMALL, *FURTHER.get(metric, ()), *words])
+
+
+COUNTING = [
+    name
+    for name in choices_of(conf_dir() / "metric")
+    if isinstance(cell(name).build("metric"), CountingMetric)
+]
+NAMES = [n for n in COUNTING if cell(n).build("metric").rests_on_names("score")]
+NAMES += [
+    n for n in COUNTING if n not in NAMES and cell(n).build("metric").rests_on_names("t_to_a")
+]
+
+
+def quiet(corpus: Corpus) -> Corpus:
+    """A corpus whose captioner writes the same of everybody."""
+    captions = corpus.model
+    texts = ["somebody with a dog, a cup and a chair"] * len(captions)
+    return corpus.rewrite({"model": type(captions).from_texts(texts, captions.images.tolist())})
+
+
+def compute(metric: str, corpus: Corpus, *words: str) -> Score:
+    built: Metric = cell(metric, *words).build("metric")
+    return built.compute(corpus, splits=[])
+
+
+def resting(metric: str, found: Score) -> dict[str, Part]:
+    """The headlines that rest on names."""
+    built: CountingMetric = cell(metric).build("metric")
+    return {
+        name: part
+        for name, part in found.parts.items()
+        if name in HEADLINES and built.rests_on_names(name)
+    }
+
+
+def test_the_metrics_that_rest_on_names_are_known() -> None:
+    assert sorted(NAMES) == [
+        "ba_directional",
+        "ba_mals",
+        "cooccurrence",
+        "gender_error",
+        "gender_ratio",
+        "group_accuracy",
+        "multi_directional",
+    ]
+    assert sorted(set(COUNTING) - set(NAMES)) == ["differential_fairness", "quality"]
+
+
+@pytest.mark.parametrize("metric", NAMES)
+@pytest.mark.parametrize(
+    "words", [(), CROSSED, ("attribute=race",)], ids=["gender", "both", "race"]
+)
+def test_a_captioner_that_names_nobody_has_no_score(metric: str, words: tuple[str, ...]) -> None:
+    corpus = quiet(cell(metric, *words).corpus())
+    if metric == "cooccurrence" or (metric, words) == ("gender_ratio", CROSSED):
+        with pytest.raises(NotApplicableError, match=f"{NOTHING}|compares two groups"):
+            compute(metric, corpus, *words)
+        return
+    found = compute(metric, corpus, *words)
+    values = [part.estimate for part in resting(metric, found).values()]
+    assert values
+    assert all(math.isnan(x) for e in values for x in (e.value, e.ci_low, e.ci_high))
+    assert any(NOTHING in note for note in found.notes)
+
+
+@pytest.mark.parametrize("metric", sorted({*NAMES, *COUNTING} - {"gender_ratio"}))
+def test_what_does_not_rest_on_names_is_left_as_it_was(metric: str) -> None:
+    built: CountingMetric = cell(metric).build("metric")
+    try:
+        found = compute(metric, quiet(cell(metric).corpus()))
+    except NotApplicableError:
+        assert all(built.rests_on_names(name) for name in HEADLINES)
+        return
+    kept = [p for n, p in found.parts.items() if n in HEADLINES and not built.rests_on_names(n)]
+    assert all(math.isfinite(part.estimate.value) for part in kept)
+    assert kept or all(built.rests_on_names(name) for name in HEADLINES)
+
+
+@pytest.mark.parametrize(("kept", "absent"), [(9, True), (10, False)])
+def test_ten_captions_are_enough(kept: int, absent: bool) -> None:
+    corpus = cell("gender_error").corpus()
+    captions = corpus.model
+    texts = np.full(len(captions), "somebody", object)
+    labelled = np.flatnonzero(corpus.groupings["gender"].codes[captions.images] >= 0)
+    texts[labelled[:kept]] = "a man"
+    told = corpus.rewrite(
+        {"model": type(captions).from_texts(texts.tolist(), captions.images.tolist())}
+    )
+    value = compute("gender_error", told).parts["score"].estimate.value
+    assert math.isnan(value) is absent
+
+
+@pytest.mark.parametrize(("n_named", "said"), [(29, False), (30, True)])
+def test_of_many_captions_it_takes_one_in_a_hundred(n_named: int, said: bool) -> None:
+    records = [
+        Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
+        for i in range(3000)
+    ]
+    assert (Seen(make_corpus(records), GENDER, None).unsaid("model") == "") is said
+
+
+@pytest.mark.parametrize(("n_named", "said"), [(0, False), (1, True), (2, True)])
+def test_of_few_captions_a_tenth_is_enough(n_named: int, said: bool) -> None:
+    records = [
+        Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
+        for i in range(15)
+    ]
+    assert (Seen(make_corpus(records), GENDER, None).unsaid("model") == "") is said
+
+
+def test_captions_that_name_everybody_name_nobody_alone() -> None:
+    records = [Record(str(i), "a man and a woman", (), {"gender": "mf"[i % 2]}) for i in range(200)]
+    assert "in 0 of 200 captions" in Seen(make_corpus(records), GENDER, None).unsaid("model")
+
+
+def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() -> None:
+    corpus = cell("gender_error").corpus()
+    people = corpus.human
+    texts = ["somebody"] * len(people)
+    mute = corpus.rewrite({"human": type(people).from_texts(texts, people.images.tolist())})
+    found = compute("gender_error", mute)
+    assert math.isfinite(found.parts["score"].estimate.value)
+    assert math.isnan(found.parts["human"].estimate.value)
+    assert any(note.startswith("the human side names") for note in found.notes)
+
+
+@pytest.mark.parametrize("metric", NAMES)
+def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric: str) -> None:
+    corpus = cell(metric, "captioner=neutral_speaker").corpus()
+    found = resting(metric, compute(metric, corpus))
+    assert all(math.isfinite(part.estimate.value) for part in found.values())
+    assert all(part.neutral_rate > 0.5 for part in found.values())
+
+
+# --- intersections --------------------------------------------------------------------------------
+
+RACE = Attribute(
+    "race",
+    ("light", "dark"),
+    {"light": "white", "dark": "black"},
+    {},
+    applies_to=Context("man, woman"),
+)
+BOTH = Intersection("both", (), {}, {}, parts={"first": GENDER, "second": RACE}, min_images=1)
+
+
+def crossed(texts: dict[str, str]) -> Corpus:
+    """An image a group of the product, in its order, with the caption given for it."""
+    groups = {"both": (tuple(BOTH.groups), LabelMap("both", {g: g for g in BOTH.groups}))}
+    records = [Record(g, text, (text,), {"both": g}) for g, text in texts.items()]
+    return Corpus.build(records, dataset="toy", captioner="toy", groups=groups)
+
+
+RIGHT = {
+    "male-light": "a white man",
+    "male-dark": "a black man",
+    "female-light": "a white woman",
+    "female-dark": "a black woman",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({}, 0.0),
+        ({"male-dark": "a white man"}, 0.25),
+        ({"male-dark": "a black woman", "female-dark": "a white woman"}, 0.5),
+        ({"male-dark": "a man with a white dog"}, 0.0),
+        ({"male-dark": "a black dog"}, 0.0),
+    ],
+)
+def test_a_group_of_two_attributes_is_named_by_a_word_of_each(
+    changed: dict[str, str], error: float
+) -> None:
+    found = GenderError(BOTH, Bootstrap(resamples=2)).compute(crossed(RIGHT | changed), splits=[])
+    silent = sum("dog" in text for text in changed.values())
+    assert found.parts["score"].estimate.value == error
+    assert found.parts["score"].neutral_rate == silent / 4
+
+
+# --- race: a colour of a thing changes nothing ----------------------------------------------------
+
+RACES = [name for name in COUNTING if name != "quality"]  # which compares words with people's
+
+
+def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
+    """Captions of which some name race, and every other has a thing, with or without a colour."""
+    sides = {}
+    for side in SIDES:
+        own = corpus.side(side)
+        words = f" and a {colour} {thing}".replace("  ", " ")
+        who = ("a black man with ", "a white woman with ", "")
+        texts = [who[i % 3] + own.text(i) + (words if i % 2 else "") for i in range(len(own))]
+        sides[side] = type(own).from_texts(texts, own.images.tolist())
+    return corpus.rewrite(sides)
+
+
+@given(
+    st.sampled_from(RACES),
+    st.sampled_from(["black", "white", "pale", "ebony"]),
+    st.sampled_from(["dog", "cat", "horse", "umbrella"]),
+)
+@settings(deadline=None, max_examples=12)
+def test_the_colour_of_a_dog_changes_no_metric_of_race(
+    metric: str, colour: str, thing: str
+) -> None:
+    corpus = cell(metric, "attribute=race").corpus()
+
+    def values(of: str) -> dict[str, list[float]]:
+        found = compute(metric, coloured(corpus, of, thing), "attribute=race").parts
+        return {n: [p.estimate.value, p.neutral_rate] for n, p in found.items()}
+
+    plain, painted = values(""), values(colour)
+    assert list(plain) == list(painted)
+    np.testing.assert_array_equal(list(painted.values()), list(plain.values()))
+    assert any(math.isfinite(plain[name][0]) for name in HEADLINES if name in plain)
+
+
+def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more() -> None:
+    """They read names through the same two functions, before any attacker."""
+    built = cell("dbac", "attribute=race").build("metric")
+    corpus = cell("dbac", "attribute=race").corpus()
+    plain, painted = (coloured(corpus, colour, "dog") for colour in ("", "black"))
+    counts = [Counts.of(own, built.attribute, built.task, built.tasks) for own in (plain, painted)]
+    for side in SIDES:
+        assert np.array_equal(counts[0].named[side], counts[1].named[side])
+        assert np.array_equal(
+            *(Seen(own, built.attribute, None).named(side) for own in (plain, painted))
+        )
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+
+def test_the_context_is_part_of_a_runs_identity() -> None:
+    cells = [
+        cell("gender_error", "attribute=race", *words)
+        for words in ((), ("attribute.applies_to=null",))
+    ]
+    names = {
+        run_id(
+            own.tree["metric"],
+            own.corpus(),
+            metric="gender_error",
+            attribute="race",
+            metric_version=1,
+            seeds=[0],
+        )
+        for own in cells
+    }
+    assert len(names) == 2
+
+
+# --- real captions --------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("metric", ["gender_error", "group_accuracy", "ba_mals", "ba_directional"])
+@pytest.mark.parametrize("attribute", ["race", "[gender,race]"])
+def test_nothing_is_said_of_race_by_counting_on_real_captions(metric: str, attribute: str) -> None:
+    if not (DATA / "lic").is_dir():
+        pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
+    words = ("dataset=lic", f"dataset.root={DATA}/lic/bias_data", "captioner=sat")
+    own = composition.cell(
+        [f"metric={metric}", *words, f"attribute={attribute}", "stats.resamples=2"]
+    )
+    found = own.build("metric").compute(own.corpus(), splits=[])
+    values = {n: p.estimate.value for n, p in found.parts.items() if n in HEADLINES}
+    assert math.isnan(values.get("score", values.get("t_to_a", 0.0)))
+    assert math.isfinite(values.get("a_to_t", 0.0))
+    assert {found.parts[name].neutral_rate for name in values} == {1}
+    assert math.isnan(found.parts["human"].estimate.value if "human" in found.parts else math.nan)

@@ -1,0 +1,246 @@
+"""What is said of a person, and what is not: words of race in context."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline import composition
+from bias_pipeline.attribute import Attribute, Context
+from bias_pipeline.captions import Captions
+from bias_pipeline.text.mentions import (
+    attribute_mentions,
+    listed_words,
+    named_group,
+    neutral_rate,
+)
+from tests.corpora import DATA
+
+NOBODY: list[str] = []
+
+
+@cache
+def attribute(name: str, *words: str) -> Attribute:
+    found: Attribute = composition.cell([f"attribute={name}", *words]).build("attribute")
+    return found
+
+
+def named(text: str, own: Attribute, preset: str | None = None) -> list[str]:
+    found = attribute_mentions(Captions.from_texts([text]), own, own.groups, preset).toarray()[0]
+    return [name for name, flag in zip(own.groups, found, strict=True) if flag]
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("a black man", ["dark"]),
+        ("A BLACK MAN.", ["dark"]),
+        ("a black young man", ["dark"]),
+        ("two white women", ["light"]),
+        ("two black women tennis players", ["dark"]),
+        ("a white police officer", ["light"]),
+        ("a white male on a skate board", ["light"]),
+        ("an African-American girl", ["dark"]),
+        ("a dark-skinned woman", ["dark"]),
+        ("a dark skinned woman", ["dark"]),
+        ("a light-skinned boy", ["light"]),
+        ("a group of Caucasians", ["light"]),
+        ("a man who is black", ["dark"]),
+        ("a man who is black on a bench", ["dark"]),
+        ("the women are white", ["light"]),
+        ("a black man's hand", ["dark"]),
+        ("a black man and a white woman", ["light", "dark"]),
+        ("a black man in a white shirt", ["dark"]),
+        ("a black dog", NOBODY),
+        ("a black dog and a man", NOBODY),
+        ("a man in a black shirt", NOBODY),
+        ("a black and white photo", NOBODY),
+        ("a black and white photo of people", NOBODY),
+        ("a black and white tennis player", NOBODY),
+        ("a woman in black", NOBODY),
+        ("a man in white people look at", NOBODY),
+        ("wearing black two women stand", NOBODY),
+        ("a black haired man", NOBODY),
+        ("a white-haired woman", NOBODY),
+        ("a white clad tennis player", NOBODY),
+        ("a white chef hat", NOBODY),
+        ("a white chef's hat", NOBODY),
+        ("a white passenger train", NOBODY),
+        ("three white baby birds", NOBODY),
+        ("a man and a woman are white water rafting", NOBODY),
+        ("a man with a dog that is black", NOBODY),
+        ("a man who is black and white", NOBODY),
+        ("black", NOBODY),
+        ("", NOBODY),
+    ],
+)
+def test_race_is_named_of_persons(text: str, groups: list[str]) -> None:
+    assert named(text, attribute("race")) == groups
+
+
+def test_words_on_either_side_of_the_end_of_a_caption_do_not_meet() -> None:
+    captions = Captions.from_texts(["a cat is black", "man on a bus", "a man is", "white"])
+    assert set(named_group(captions, attribute("race"), ("light", "dark")).tolist()) == {-1}
+
+
+@pytest.mark.parametrize("text", ["a black dog", "a black man", "a man in a black shirt"])
+def test_a_published_list_counts_as_it_was_published(text: str) -> None:
+    assert named(text, attribute("race"), "lic") == ["dark"]
+
+
+@pytest.mark.parametrize("name", ["race", "race_unsure"])
+def test_the_context_can_be_left_out(name: str) -> None:
+    without = ("attribute.applies_to=null", "attribute.other_senses=[]")
+    assert named("a black dog", attribute(name)) == []
+    assert named("a black dog", attribute(name, *without)) == ["dark"]
+
+
+def test_any_attribute_can_have_it() -> None:
+    own = attribute("age", "+context@attribute.applies_to=person")
+    texts = ["an old truck", "a little table", "an old man", "a child", "a young giraffe"]
+    assert [named(text, own) for text in texts] == [[], [], ["old"], ["young"], []]
+
+
+def test_a_word_that_waits_for_a_context_is_still_masked() -> None:
+    mask = composition.cell(["attribute=race"]).build("masking")
+    texts = ["a black dog", "a dark - skinned man", "a dark skinned man"]
+    assert [mask.mask(Captions.from_texts([text])).text(0) for text in texts] == [
+        "a <race> dog",
+        "a <race> man",
+        "a <race> man",
+    ]
+
+
+def test_what_was_read_is_not_mistaken_for_another_reading() -> None:
+    """Readings are remembered by captions and by all that decides them."""
+    captions = Captions.from_texts(["a black dog"])
+    contexts = (None, Context("man"), Context("dog"), Context("man", linking="is"))
+    made = [
+        Attribute("race", ("light", "dark"), {"dark": "black"}, {}, applies_to=own)
+        for own in contexts
+    ]
+    assert [neutral_rate(captions, own) for own in made] == [0, 1, 0, 1]
+
+
+def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
+    """One place for persons: what the other lists call one must not be missing there."""
+    person = set(attribute("race").applies_to.words)
+    gender, age = attribute("gender"), attribute("age")
+    task = composition.cell(["metric=dbac"]).build("task").tasks["person"]
+    no_nouns = {"his", "her", "mans", "mens", "womans", "womens", "masculine", "manly", "boyish"}
+    no_nouns |= {"fatherly", "feminine", "womanly", "girlish", "motherly"}
+    assert {w for own in gender.words.values() for w in own} - no_nouns <= person
+    assert set(task) <= person
+    missing = {w for own in age.words.values() for w in own} - person
+    assert missing <= {
+        *("old", "older", "oldest", "elderly", "aged", "aging", "ageing", "grown", "mature"),
+        *("retired", "young", "younger", "youngest", "youthful", "little", "teenage", "teenaged"),
+    }
+
+
+def test_no_word_of_the_context_does_two_things() -> None:
+    own = attribute("race").applies_to
+    lists = [own.words, own.between, own.other_heads, own.linking, own.closing]
+    flat = [word for words in lists for word in words]
+    assert {word for word in flat if flat.count(word) > 1} == set()
+    assert all(word.isalpha() and word.islower() for word in flat)
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+SENTENCE = st.lists(
+    st.sampled_from(
+        ["a", "man", "young", "black", "white", "dog", "who", "is", "and", "in", "hat"]
+    ),
+    max_size=9,
+).map(" ".join)
+COLOUR = st.sampled_from(["black", "white", "ebony", "pale"])
+
+
+def by_hand(text: str, own: Attribute) -> set[str]:
+    """The rules of ``said_of`` again, word by word."""
+    words = text
+    for phrase in sorted(own.other_senses, key=lambda phrase: (-len(phrase.split()), phrase)):
+        words = f" {words} ".replace(f" {phrase} ", f" {phrase.replace(' ', '_')} ").strip()
+    cut, context = words.split(), own.applies_to
+    return {
+        group
+        for group, listed in own.words.items()
+        for i, word in enumerate(cut)
+        if word in listed and _said(cut, i, context)
+    }
+
+
+def _said(cut: list[str], i: int, context: Context) -> bool:
+    after = i + 1
+    while after < len(cut) and cut[after] in context.between:
+        after += 1
+    behind = after
+    while behind < len(cut) and cut[behind] in context.words:
+        behind += 1
+    head = behind < len(cut) and cut[behind] in context.other_heads
+    before = i - 1
+    while before >= 0 and cut[before] in context.linking:
+        before -= 1
+    linked = 0 <= before < i - 1 and cut[before] in context.words
+    ends = i + 1 == len(cut) or cut[i + 1] in context.closing
+    return (behind > after and not head) or (linked and ends)
+
+
+@given(SENTENCE)
+@example("black white black man")
+@settings(deadline=None)
+def test_the_rules_are_those_of_a_loop_over_words(text: str) -> None:
+    assert set(named(text, attribute("race"))) == by_hand(text, attribute("race"))
+
+
+@given(st.lists(SENTENCE, max_size=6))
+@settings(deadline=None)
+def test_a_caption_names_what_it_names_alone(texts: list[str]) -> None:
+    own = attribute("race")
+    together = attribute_mentions(Captions.from_texts(texts), own, own.groups).toarray()
+    alone = [[float(group in named(text, own)) for group in own.groups] for text in texts]
+    assert together.tolist() == alone
+
+
+@given(SENTENCE, COLOUR, st.sampled_from(["dog", "cat", "shirt", "bus", "chef hat"]))
+@settings(deadline=None)
+def test_the_colour_of_a_thing_names_nobody(text: str, colour: str, thing: str) -> None:
+    own = attribute("race")
+    assert named(f"{text} and a {colour} {thing}", own) == named(f"{text} and a {thing}", own)
+
+
+# --- real captions --------------------------------------------------------------------------------
+
+
+def captions_of(name: str) -> Captions:
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
+    content = json.loads(path.read_text())
+    lines = content if isinstance(content, list) else content["annotations"]
+    return Captions.from_texts([line["caption"] for line in lines])
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["sat", "nic", "transformer"])
+def test_real_captioners_have_colours_and_name_nobody(name: str) -> None:
+    found = listed_words(captions_of(f"captioners/{name}.json"), attribute("race").namings()[0])
+    assert len(found.places) > 300
+    assert not found.names.any()
+
+
+@pytest.mark.real
+def test_people_name_skin_tone_in_one_caption_in_a_thousand() -> None:
+    found = listed_words(
+        captions_of("coco/annotations/captions_val2014.json"), attribute("race").namings()[0]
+    )
+    n_named = int(found.holding(found.names).sum())
+    assert 40 <= n_named <= 80  # of 97,074; an audit found 41 right before a word for a person
+    before = found.captions.tokens[found.places[found.names] + 1]
+    assert np.mean([found.captions.types[t] in attribute("gender").all_words for t in before]) > 0.5
