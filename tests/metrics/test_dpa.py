@@ -141,7 +141,7 @@ BOTH = pytest.mark.parametrize(
 
 def held_out(corpus: Corpus) -> Score:
     own = metric()
-    return own.compute(corpus, splits=own.draw_splits(corpus, SEEDS))
+    return own.compute(corpus, splits=own.draw_splits(corpus, range(20)))
 
 
 @BOTH
@@ -271,10 +271,10 @@ def test_what_cannot_be_asked_has_no_value_and_says_why() -> None:
 WORLD = ("metric=dpa", "dataset.n_images=2000", "stats.resamples=50", "probe.cache=null")
 
 
-def planted(captioner: str, *words: str) -> Score:
+def planted(captioner: str, *words: str, seeds: Sequence[int] = (0, 12, 456)) -> Score:
     cell = composition.cell([*WORLD, f"captioner={captioner}", *words])
     own, corpus = cell.build("metric"), cell.corpus()
-    score: Score = own.compute(corpus, splits=own.draw_splits(corpus, (0, 12, 456)))
+    score: Score = own.compute(corpus, splits=own.draw_splits(corpus, seeds))
     return score
 
 
@@ -305,7 +305,7 @@ def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_do
 
 
 def test_a_captioner_that_lets_objects_decide_the_group_amplifies_t_to_a() -> None:
-    assert planted("stereotyper").parts["t_to_a"].estimate.ci_low > 0
+    assert planted("stereotyper", seeds=range(10)).parts["t_to_a"].estimate.ci_low > 0
 
 
 def test_one_that_always_names_the_right_group_does_not() -> None:

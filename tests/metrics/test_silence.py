@@ -53,7 +53,7 @@ NAMES += [
 def quiet(corpus: Corpus) -> Corpus:
     """A corpus whose captioner writes the same of everybody."""
     captions = corpus.model
-    texts = ["somebody with a dog, a cup and a chair"] * len(captions)
+    texts = ["somebody with a tie, a bench and a handbag"] * len(captions)
     return corpus.rewrite({"model": type(captions).from_texts(texts, captions.images.tolist())})
 
 
@@ -91,7 +91,8 @@ def test_the_metrics_that_rest_on_names_are_known() -> None:
 )
 def test_a_captioner_that_names_nobody_has_no_score(metric: str, words: tuple[str, ...]) -> None:
     corpus = quiet(cell(metric, *words).corpus())
-    if metric == "cooccurrence" or (metric, words) == ("gender_ratio", CROSSED):
+    # The embedded people name no race either, so no object is named with one.
+    if (metric, words) == ("gender_ratio", CROSSED) or (metric == "cooccurrence" and words):
         with pytest.raises(NotApplicableError, match=f"{NOTHING}|compares two groups"):
             compute(metric, corpus, *words)
         return
