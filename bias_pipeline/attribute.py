@@ -158,9 +158,15 @@ class Attribute:
         """Split words that were given as text; check that they belong to the groups.
 
         Raises:
-            UsageError: on fewer than two groups, words of an unknown group, or a word that
-                stands in two groups.
+            UsageError: on fewer than two groups, words of an unknown group, a word that stands in
+                two groups, or a context that is a name alone.
         """
+        if isinstance(self.applies_to, str):
+            raise UsageError(
+                f"attribute {self.name!r}: applies_to={self.applies_to} is a name, not a context; "
+                f"write defaults: [/context@applies_to: {self.applies_to}, _self_] atop its "
+                f"YAML, or +context@attribute.applies_to={self.applies_to} on the command line"
+            )
         object.__setattr__(self, "other_senses", words_of(self.other_senses))
         object.__setattr__(self, "words", {g: words_of(own) for g, own in self.words.items()})
         object.__setattr__(self, "also_masked", words_of(self.also_masked))

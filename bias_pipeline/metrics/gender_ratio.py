@@ -62,6 +62,10 @@ class GenderRatio(CountingMetric):
         super().__init__(attribute, stats, words)
         self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
 
+    def rests_on_names(self, part: str) -> bool:
+        """All but the ratio of the labels."""
+        return part != "human"
+
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         if len(seen.groups) != 2:

@@ -153,6 +153,14 @@ def test_captions_that_name_everybody_name_nobody_alone() -> None:
     assert "in 0 of 200 captions" in Seen(make_corpus(records), GENDER, None).unsaid("model")
 
 
+def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are() -> None:
+    own = cell("gender_ratio").corpus()
+    found = compute("gender_ratio", quiet(own)).parts
+    codes = own.groupings["gender"].codes
+    assert math.isnan(found["model"].estimate.value)
+    assert found["human"].estimate.value == pytest.approx((codes == 0).sum() / (codes == 1).sum())
+
+
 def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() -> None:
     corpus = cell("gender_error").corpus()
     people = corpus.human

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bias_pipeline import composition
 from bias_pipeline.attribute import Attribute, Context
 from bias_pipeline.captions import Captions
+from bias_pipeline.errors import UsageError
 from bias_pipeline.text.mentions import (
     attribute_mentions,
     listed_words,
@@ -104,6 +105,11 @@ def test_any_attribute_can_have_it() -> None:
     own = attribute("age", "+context@attribute.applies_to=person")
     texts = ["an old truck", "a little table", "an old man", "a child", "a young giraffe"]
     assert [named(text, own) for text in texts] == [[], [], ["old"], ["young"], []]
+
+
+def test_a_context_that_is_a_name_alone_is_refused_with_what_to_write() -> None:
+    with pytest.raises(UsageError, match=r"\+context@attribute\.applies_to=person"):
+        attribute("age", "+attribute.applies_to=person")
 
 
 def test_a_word_that_waits_for_a_context_is_still_masked() -> None:
