@@ -28,6 +28,7 @@ TEST_SHARE = 0.2
 EPSILON = 1e-8
 SMALLEST_ENTROPY = 0.01
 EXCLUDED = "person"
+OTHERS = "other tasks"
 
 Values = Sequence[Collection[str]]  # of N images or captions
 Pair = tuple[str, str]  # the given value, the other one
@@ -79,51 +80,38 @@ class Direction:
     pairs: Sequence[Pair]
 
     def scores(self, qualities: Mapping[str, Scores]) -> dict[Pair, float]:
-        """DBAC of every pair of which both sides have test captions."""
+        """DBAC of every pair of which both sides have test captions.
+
+        What a side never names needs none: its omega is 0.
+        """
         given = shares(self.given)
         others = {name: side.shares() for name, side in self.sides.items()}
         found = {}
         for pair in self.pairs:
-            if all(pair in own for own in qualities.values()):
+            named = {name: own.get(pair[1], 0.0) for name, own in others.items()}
+            if all(pair in qualities[name] for name, share in named.items() if share > 0):
                 omega = {
-                    name: own[pair] * others[name][pair[1]] / given[pair[0]]
-                    for name, own in qualities.items()
+                    name: qualities[name].get(pair, 0.0) * share / given[pair[0]]
+                    for name, share in named.items()
                 }
                 total = omega["model"] + omega["human"] + EPSILON
                 found[pair] = (omega["model"] - omega["human"]) / total
         return found
 
-
-Support = Callable[[Values, Mapping[str, Side]], Iterable[Pair]]  # which pairs are scored
-
-
-def pairs_in_captions(least: float) -> Support:
-    """Pairs that so many captions of either side hold, a caption an image."""
-
-    def rule(given: Values, sides: Mapping[str, Side]) -> Iterable[Pair]:
-        held = [side.held(given) for side in sides.values()]
-        return [pair for pair in held[0] if min(own.get(pair, 0) for own in held) >= least]
-
-    return rule
+    def weights(self) -> dict[Pair, float]:
+        """How many of people's captions hold each pair."""
+        return self.sides["human"].held(self.given)
 
 
-def objects_in_images(least: int, captions: int = 10) -> Support:
-    """Objects that so many images hold, with groups that so many captions of either side name."""
+def common(values: Mapping[str, float], least: float, rare: str) -> Callable[[Values], Values]:
+    """What becomes of values by their shares: rare ones are one value together, or dropped."""
+    kept = {value for value, share in values.items() if share >= least}
 
-    def rule(given: Values, sides: Mapping[str, Side]) -> Iterable[Pair]:
-        images = Counter(g for values in given for g in values)
-        named = [
-            Counter(o for position in side.named for own in position for o in own)
-            for side in sides.values()
-        ]
-        return [
-            (g, o)
-            for g, n in images.items()
-            for o in named[0]
-            if n >= least and min(own[o] for own in named) >= captions
-        ]
+    def rewritten(own: Collection[str]) -> set[str]:
+        merged = {OTHERS} if rare == "merge" and set(own) - kept else set()
+        return (set(own) & kept) | merged
 
-    return rule
+    return lambda each: [rewritten(own) for own in each]
 
 
 def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
@@ -132,50 +120,63 @@ def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
     return sum(scores[pair] * by[pair] for pair in scores) / sum(by.values())
 
 
-def a_to_t(images: Sequence[Record], support: Support, positions: int) -> Direction:
-    """From groups to the objects that captions name."""
+def a_to_t(images: Sequence[Record], least: float, rare: str, positions: int) -> Direction:
+    """From groups to the objects that captions name, those of a share of people's captions.
+
+    Args:
+        images: all images.
+        least: the share.
+        rare: whether rarer objects are one together (``merge``) or left out (``drop``).
+        positions: how many of people's captions attackers read; priors rest on all.
+    """
     used = [image for image in images if described(image)]
     given = [[image.labels["gender"]] for image in used]
-    return direction(images, used, given, unnamed, objects_named, support, positions)
+    raw = sides_of(images, used, unnamed, objects_named, positions)
+    tasks = common(raw["human"].shares(), least, rare)
+    sides = {
+        name: Side(own.words, [tasks(each) for each in own.named]) for name, own in raw.items()
+    }
+    return Direction(used, given, sides, sorted(sides["human"].held(given)))
 
 
-def t_to_a(images: Sequence[Record], support: Support, positions: int) -> Direction:
-    """From objects in the image to the groups that captions name."""
+def t_to_a(images: Sequence[Record], least: float, rare: str, positions: int) -> Direction:
+    """From objects in the image to the groups that captions name; see :func:`a_to_t`.
+
+    The share is one of images for objects, of people's captions for groups.
+    """
     used = [image for image in images if described(image) and image.objects]
-    given = [set(image.objects or ()) - {EXCLUDED} for image in used]
-    groups = lists.groups().named
-    return direction(images, used, given, without_objects, groups, support, positions)
+    held = [set(image.objects or ()) - {EXCLUDED} for image in used]
+    given = common(shares(held), least, rare)(held)
+    sides = sides_of(images, used, without_objects, lists.groups().named, positions)
+    groups = {name for name, share in sides["human"].shares().items() if share >= least}
+    pairs = sorted(pair for pair in sides["human"].held(given) if pair[1] in groups)
+    return Direction(used, given, sides, pairs)
 
 
-def direction(
+def sides_of(
     images: Sequence[Record],
     used: Sequence[Record],
-    given: Values,
     hide: Callable[[str], Words],
     name: Callable[[str], Collection[str]],
-    support: Support,
     positions: int,
-) -> Direction:
-    """A direction from what it hides from attackers and what it reads of captions.
+) -> dict[str, Side]:
+    """Both sides, from what is hidden from attackers and what is read of captions.
 
-    People's words that the captioner never writes are hidden too. Attackers read the first
-    ``positions`` of people's captions; priors and support rest on all.
+    People's words that the captioner never writes are hidden too.
     """
     known = vocabulary(hide(image.model) for image in images if image.model)
+    people = zip(*(image.human for image in used), strict=True)
     captions = {
         "model": [[image.model or "" for image in used]],
-        "human": [
-            list(position) for position in zip(*(image.human for image in used), strict=True)
-        ],
+        "human": [list(position) for position in people],
     }
-    sides = {
+    return {
         side: Side(
             words=[[aligned(hide(caption), known) for caption in own] for own in texts[:positions]],
             named=[[name(caption) for caption in own] for own in texts],
         )
         for side, texts in captions.items()
     }
-    return Direction(used, given, sides, sorted(support(given, sides)))
 
 
 def group_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:

@@ -84,18 +84,15 @@ def answer(question: Question, n_splits: int, noise: Noise = anywhere) -> Psi:
     return psi
 
 
-def a_to_t(images: Sequence[Record], least: int) -> Question:
-    """Objects from groups: those that so many images hold and so many captions name."""
+def a_to_t(images: Sequence[Record], least: float) -> Question:
+    """Objects from groups: those that such a share of images hold."""
     used = [image for image in images if answerable(image)]
     held, said = (
         [image.objects or () for image in used],
         [objects_named(image.model or "") for image in used],
     )
-    kept = [
-        task
-        for task in lists.task_names()
-        if task != EXCLUDED and min(int(has(task, side).sum()) for side in (held, said)) >= least
-    ]
+    share = {task: float(has(task, held).mean()) for task in lists.task_names()}
+    kept = [task for task in share if task != EXCLUDED and share[task] >= least]
     return Question(
         inputs=[[image.labels["gender"]] for image in used],
         groups=group_of(used),
