@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.caption_sides import CaptionSides, mean_of
@@ -91,8 +92,8 @@ class Cooccurrence(TaskMetric):
         stats: Bootstrap,
         groups: str = "captions",
         numerator: str | None = None,
-        min_support: int = 50,
-        positions: int = 5,
+        min_support: Count = 50,
+        positions: Count = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:

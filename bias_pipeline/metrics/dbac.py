@@ -8,6 +8,7 @@ from typing import ClassVar
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import Count
 from bias_pipeline.metrics.base import Metric, MetricInfo, Score
 from bias_pipeline.metrics.counting import choice
 from bias_pipeline.metrics.dbac_counts import Counts
@@ -85,8 +86,8 @@ class DBAC(Metric):
         stats: Bootstrap,
         aggregate: str = "per_pair",
         prior: str = "counts",
-        positions: int = 5,
-        min_support: int = 50,
+        positions: Count = 5,
+        min_support: Count = 50,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         for name in exclude_tasks:

@@ -13,6 +13,7 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.hashing import keys_of, mix
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
@@ -88,7 +89,7 @@ class DPA(Metric):
         stats: Bootstrap,
         labels: str = "objects",
         equalise: str = "flip",
-        min_support: int = 50,
+        min_support: Count = 50,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
