@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 ALL_METRICS = "metric=all"
+NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 ALL_ANNOTATORS = "dataset.annotator=all"
 
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
@@ -255,12 +256,17 @@ def first_choices(overrides: Sequence[str]) -> list[str]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides that a sweeping one stands for; none if they cannot be listed."""
+    """The single overrides that a sweeping one stands for.
+
+    Raises:
+        UsageError: if it does not list them.
+    """
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Glob
 
     parsed = OverridesParser.create().parse_override(override)
-    if not parsed.is_discrete_sweep():
-        return []
+    if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
+        raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 
@@ -296,14 +302,24 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
-    _check(tree)
+    check_task(tree)
     used = groups_used(_plain(config, resolve=False), "metric")
     return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()})
 
 
-def _check(tree: Mapping[str, Any]) -> None:
-    """Refuse what must not be built, and values that nobody declares."""
+def check_task(tree: Mapping[str, Any]) -> None:
+    """Refuse what must not be built, and values that nobody declares.
+
+    Args:
+        tree: the whole configuration but Hydra's part, resolved plain data.
+
+    Raises:
+        UsageError: naming the key.
+    """
     check_resolved(tree)
+    for key in NEEDED:
+        if tree.get(key) is None:
+            raise UsageError(f"{key} is missing; the configuration needs it")
     kinds = get_type_hints(Task, include_extras=True)
     for key, place in tree["paths"].items() if isinstance(tree["paths"], Mapping) else ():
         if not isinstance(place, str) or not place:

@@ -268,14 +268,18 @@ def check_hydra(config: DictConfig) -> None:
     Raises:
         UsageError: naming the key and what it must be.
     """
-    settled = _settled(config.hydra, ())
-    check_resolved(settled, "hydra")
-    _check_factories(settled, "hydra")
-    check_fields(settled, Settings, "hydra")
-    _check_outside(settled, "launcher", LAUNCHERS)
-    _check_outside(settled, "sweeper", SWEEPERS)
+    check_settled(settled(config.hydra))
+
+
+def check_settled(part: Any) -> None:
+    """As :func:`check_hydra`, of what :func:`settled` returns."""
+    check_resolved(part, "hydra")
+    _check_factories(part, "hydra")
+    check_fields(part, Settings, "hydra")
+    _check_outside(part, "launcher", LAUNCHERS)
+    _check_outside(part, "sweeper", SWEEPERS)
     for key in ("job_logging", "hydra_logging"):
-        _check_logging(settled.get(key, {}), f"hydra.{key}")
+        _check_logging(part.get(key, {}), f"hydra.{key}")
 
 
 def _check_factories(node: Any, where: str) -> None:
@@ -292,8 +296,8 @@ def _check_factories(node: Any, where: str) -> None:
             _check_factories(item, f"{where}.{number}")
 
 
-def _check_outside(settled: Mapping[str, Any], key: str, known: Mapping[str, type]) -> None:
-    node = settled.get(key)
+def _check_outside(part: Mapping[str, Any], key: str, known: Mapping[str, type]) -> None:
+    node = part.get(key)
     target = node.get(TARGET) if isinstance(node, Mapping) else node
     if not isinstance(target, str) or target not in known:
         raise UsageError(
@@ -320,7 +324,7 @@ def _check_logging(tree: Mapping[str, Any], where: str) -> None:
                 raise UsageError(f"{where}: handler {name!r}; {did_you_mean(name, handlers)}")
 
 
-def _settled(node: Any, path: tuple[str, ...]) -> Any:
+def settled(node: Any, path: tuple[str, ...] = ()) -> Any:
     """Plain data, references filled in; without what is fixed, noted by Hydra or not known yet."""
     from omegaconf import DictConfig, ListConfig
 
@@ -354,4 +358,4 @@ def _item(parent: Any, key: Any, path: tuple[str, ...]) -> Any:
         words = str(error).splitlines()[0]
         raise UsageError(f"hydra.{'.'.join(path)} cannot be known beforehand: {words}") from error
     plain = value.name if hasattr(value, "name") and not OmegaConf.is_config(value) else value
-    return _settled(plain, path)
+    return settled(plain, path)

@@ -102,8 +102,8 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
     """The sentence that refuses a value, None if there is nothing to refuse."""
-    if isinstance(kind, typing.ForwardRef):
-        kind = scope.get(kind.__forward_arg__, Any)
+    if isinstance(kind, str):  # an annotation that names itself
+        kind = scope.get(kind, Any)
     check = _CHECKS.get(typing.get_origin(kind) or kind)
     if check is not None:
         return check(value, kind, where, scope)

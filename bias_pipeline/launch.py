@@ -166,21 +166,25 @@ def _show(options: Namespace, overrides: Sequence[str], config: DictConfig) -> N
     """What Hydra's own flags ask for.
 
     Raises:
-        UsageError: if there is no such package.
+        UsageError: if there is no such package, or it cannot be resolved alone.
     """
     from hydra._internal.utils import get_args_parser
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
     package = options.package
     if package not in (None, "_global_") and OmegaConf.select(config, package) is None:
         raise UsageError(f"--package={package}: there is no such key")
-    with _initialized(options) as hydra:
-        if options.cfg:
-            hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
-        elif options.info:
-            hydra.show_info(options.info, config_name="config", overrides=[*overrides])
-        else:
-            print(hydra.format_args_help(get_args_parser()))
+    try:
+        with _initialized(options) as hydra:
+            if options.cfg:
+                hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
+            elif options.info:
+                hydra.show_info(options.info, config_name="config", overrides=[*overrides])
+            else:
+                print(hydra.format_args_help(get_args_parser()))
+    except OmegaConfBaseException as error:
+        raise UsageError(composition_message(error)) from error
 
 
 def _conclude(

@@ -92,10 +92,11 @@ class Loader(ConfigLoaderImpl):
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
-            check_references(_written(config))
-            check_hydra(config)
+            check_composed(config)
         except BiasPipelineError:
             raise
+        except HydraException as error:  # some of them are OSErrors too
+            raise UsageError(composition_message(error)) from error
         except OSError as error:
             raise ResourceError(f"{error.filename} cannot be read: {error.strerror}") from error
         except Exception as error:  # Hydra refuses with whatever its parts happen to raise
@@ -131,6 +132,21 @@ class Loader(ConfigLoaderImpl):
         return config
 
 
+def check_composed(config: DictConfig) -> None:
+    """Refuse what must not be referred to, and what Hydra must not be told.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    written: Any = OmegaConf.to_container(config, resolve=False)
+    own = written.pop("hydra", None)
+    if not isinstance(own, dict):
+        raise UsageError("hydra: what Hydra itself needs cannot be taken away")
+    # Hydra's part repeats the command line: it comes last, so that it is blamed last.
+    check_references({**{str(key): value for key, value in written.items()}, "hydra": own})
+    check_hydra(config)
+
+
 def composition_message(error: BaseException) -> str:
     """What is wrong with a configuration, and the nearest known key."""
     if isinstance(error, RecursionError):
@@ -145,14 +161,6 @@ def composition_message(error: BaseException) -> str:
         return first
     known = [p.name for p in conf_dir().iterdir() if p.is_dir()]
     return f"{first} {did_you_mean(key, [*known, 'captioner', 'seeds', 'paths'])}"
-
-
-def _written(config: DictConfig) -> dict[str, Any]:
-    """Plain data; Hydra's part, which repeats the command line, last, so that it is blamed last."""
-    written = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(written, dict)
-    own = written.pop("hydra")
-    return {**{str(key): value for key, value in written.items()}, "hydra": own}
 
 
 class Repository(ConfigRepository):
@@ -181,6 +189,10 @@ class Repository(ConfigRepository):
             return super().load_config(config_path)
         except YAMLError as error:
             raise UsageError(broken(path or Path(config_path), error)) from error
+        except OSError as error:
+            if error.errno is None:  # as OmegaConf refuses a file that holds a number
+                raise UsageError(f"{path}: a configuration is a mapping of keys") from error
+            raise
 
     def _foreign_file(self, config_path: str) -> Path | None:
         """The file that is meant, unless it is one of ours."""
