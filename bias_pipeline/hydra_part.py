@@ -177,7 +177,7 @@ class Joblib(TypedDict, total=False):
 class DevicePool(TypedDict, total=False):
     """Options of ``hydra_plugins.device_pool``."""
 
-    devices: Sequence[Annotated[int, Range(low=0)] | Word]
+    devices: Sequence[Annotated[int, Range(low=0)] | Line]
     variable: Annotated[
         str,
         Text(r"[A-Z]+_VISIBLE_DEVICES|ZE_AFFINITY_MASK", "such as CUDA_VISIBLE_DEVICES"),
