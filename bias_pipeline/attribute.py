@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Annotated
 
+from bias_pipeline.declared import Configurable, Given
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
 # A word or phrase, several with commas between, or any nesting of lists and of mappings (whose
@@ -31,7 +33,7 @@ def _words(words: Words) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class LabelMap:
+class LabelMap(Configurable):
     """How one data set writes the groups of an attribute.
 
     Attributes:
@@ -64,7 +66,7 @@ class LabelMap:
 
 
 @dataclass(frozen=True)
-class WordList:
+class WordList(Configurable):
     """A published word list, kept beside our own.
 
     Attributes:
@@ -73,7 +75,7 @@ class WordList:
         groups: the group of each word that the attribute's own lists do not hold.
     """
 
-    words: str | Sequence[str]
+    words: Annotated[Sequence[str], Given(Words)]
     token: str
     groups: Mapping[str, str] = field(default_factory=dict)
 
@@ -83,7 +85,7 @@ class WordList:
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Configurable):
     """What must stand by a word for it to be said of somebody; ``conf/context`` has them.
 
     Attributes:
@@ -125,7 +127,7 @@ class Naming:
 
 
 @dataclass(frozen=True)
-class Attribute:
+class Attribute(Configurable):
     """A protected attribute: the words that reveal each group and the labels of each data set.
 
     Attributes:
@@ -146,9 +148,9 @@ class Attribute:
 
     name: str
     groups: Sequence[str]
-    words: Mapping[str, Sequence[str]]
+    words: Annotated[Mapping[str, Sequence[str]], Given(Mapping[str, Words])]
     labels: Mapping[str, LabelMap]
-    also_masked: str | Sequence[str] = ()
+    also_masked: Annotated[Sequence[str], Given(Words)] = ()
     presets: Mapping[str, WordList] = field(default_factory=dict)
     applies_to: Context | None = None
     other_senses: str | Sequence[str] = ()
@@ -249,7 +251,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class TaskVocabulary:
+class TaskVocabulary(Configurable):
     """The tasks that a caption may name, such as the 80 COCO objects.
 
     Attributes:
@@ -261,7 +263,7 @@ class TaskVocabulary:
     """
 
     name: str
-    tasks: Mapping[str, Sequence[str]]
+    tasks: Annotated[Mapping[str, Sequence[str]], Given(Mapping[str, Words])]
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLURM, LOCAL, POOL = "submitit_slurm", "submitit_local", "device_pool"
+_NAMES = {
+    "BasicLauncher": "basic",
+    "JoblibLauncher": "joblib",
+    "DevicePoolLauncher": POOL,
+    "LocalLauncher": LOCAL,
+    "SlurmLauncher": SLURM,
+}
 POLL_S = 1.0
 QUEUE_S = 30  # at most so long between two looks at the queue
 
@@ -76,8 +83,8 @@ class Submitted:
 
 
 def launcher_of(config: DictConfig) -> str:
-    """The name of the launcher that a composed configuration chooses."""
-    return str(config.hydra.runtime.choices.get("hydra/launcher", "basic"))
+    """The name of the launcher that a composed configuration ends up with."""
+    return _NAMES[str(config.hydra.launcher._target_).rpartition(".")[2]]
 
 
 def own_job() -> str | None:

@@ -1,6 +1,6 @@
 """From words on the command line to a checked configuration; nothing runs here.
 
-With job.py, launch.py, identity.py and targets.py this is all that knows Hydra.
+With loader.py, hydra_part.py, job.py and launch.py this is all that knows Hydra.
 """
 
 from __future__ import annotations
@@ -15,14 +15,28 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from bias_pipeline import intersection
+from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attackers.recipe import TrainerFlags
+from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.label_files import MAJORITY
+from bias_pipeline.declared import Given, Text
+from bias_pipeline.encoders.spec import Encoder, HeadSpec
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.identity import groups_used
+from bias_pipeline.kinds import check_arguments, check_value
+from bias_pipeline.metrics.base import Metric
 from bias_pipeline.paths import choices_of, conf_dir
-from bias_pipeline.targets import build, check_arguments, check_targets
+from bias_pipeline.references import check_resolved
+from bias_pipeline.report.loggers import ResultLogger
+from bias_pipeline.scoring import Scoring
+from bias_pipeline.split import SplitRule, seeds_of
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.targets import build, check_targets
+from bias_pipeline.text.transform import TextTransform
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -31,7 +45,32 @@ if TYPE_CHECKING:
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 ALL_METRICS = "metric=all"
+NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 ALL_ANNOTATORS = "dataset.annotator=all"
+
+Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
+
+
+class Task(TypedDict, total=False):
+    """What the configuration holds besides Hydra's own part; further keys are the user's."""
+
+    metric: Metric
+    dataset: Dataset
+    captioner: str | int | float | None
+    attribute: Attribute
+    task: TaskVocabulary
+    text: TextTransform
+    masking: TextTransform
+    alignment: TextTransform
+    encoder: Encoder
+    head: HeadSpec
+    probe: Probe
+    scoring: Scoring
+    split: SplitRule
+    stats: Bootstrap
+    trainer: Annotated[Mapping[str, Any], Given(TrainerFlags)]
+    logger: Mapping[str, ResultLogger] | None
+    paths: Mapping[str, Folder]
 
 
 @dataclass(frozen=True)
@@ -47,6 +86,11 @@ class Cell:
     tree: Mapping[str, Any]
     used: frozenset[str]
     choices: Mapping[str, str]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that are asked for."""
+        return _seeds(self.tree["seeds"])
 
     def build(self, key: str) -> Any:
         """The object that a top-level node describes."""
@@ -85,7 +129,7 @@ def options_of(words: Sequence[str]) -> Namespace:
     from hydra._internal.utils import get_args_parser
 
     options = get_args_parser().parse_intermixed_args(intersection.spelled_out(words))
-    for flag in ("experimental_rerun", "config_path", "config_name"):
+    for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
         if getattr(options, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
     return options
@@ -212,12 +256,17 @@ def first_choices(overrides: Sequence[str]) -> list[str]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides that a sweeping one stands for; none if they cannot be listed."""
+    """The single overrides that a sweeping one stands for.
+
+    Raises:
+        UsageError: if it does not list them.
+    """
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Glob
 
     parsed = OverridesParser.create().parse_override(override)
-    if not parsed.is_discrete_sweep():
-        return []
+    if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
+        raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 
@@ -227,34 +276,15 @@ def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
     Raises:
         UsageError: if it does not compose or names what is not allowed.
     """
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
+    from hydra.types import RunMode
+
+    from bias_pipeline.loader import loader_of
 
     os.environ.setdefault(INVOCATION, new_invocation())
-    extra = (
-        [f"hydra.searchpath=[{Path(options.config_dir).resolve()}]"] if options.config_dir else []
-    )
-    GlobalHydra.instance().clear()
-    try:
-        with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
-            config = compose("config", [*overrides, *extra], return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        raise UsageError(composition_message(error)) from error
-    check_targets(_plain(config.hydra, resolve=False), "hydra")
+    loader = loader_of(options.config_dir)
+    config = loader.load_configuration("config", [*overrides], RunMode.RUN, from_shell=False)
     cell_of(config)
     return config
-
-
-def composition_message(error: Exception) -> str:
-    """What is wrong with a configuration, and the nearest known key."""
-    first = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
-    key = first.partition("Could not override '")[2].partition("'")[0]
-    if not key or "@" in key:
-        return first
-    known = [p.name for p in conf_dir().iterdir() if p.is_dir()]
-    return f"{first} {did_you_mean(key, [*known, 'captioner', 'seeds', 'paths'])}"
 
 
 def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cell:
@@ -272,13 +302,41 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
-    for key, place in tree["paths"].items():
-        if not isinstance(place, str) or not place:
-            raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
-    check_targets(tree)
-    check_arguments(tree)
+    check_task(tree)
     used = groups_used(_plain(config, resolve=False), "metric")
     return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()})
+
+
+def check_task(tree: Mapping[str, Any]) -> None:
+    """Refuse what must not be built, and values that nobody declares.
+
+    Args:
+        tree: the whole configuration but Hydra's part, resolved plain data.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    check_resolved(tree)
+    for key in NEEDED:
+        if tree.get(key) is None:
+            raise UsageError(f"{key} is missing; the configuration needs it")
+    kinds = get_type_hints(Task, include_extras=True)
+    for key, place in tree["paths"].items() if isinstance(tree["paths"], Mapping) else ():
+        if not isinstance(place, str) or not place:
+            raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
+    check_value(tree["paths"], kinds["paths"], "paths")
+    check_targets(tree)
+    check_arguments(tree)
+    for key, value in tree.items():
+        check_value(value, kinds.get(key, Any), key)
+    _seeds(tree["seeds"])
+
+
+def _seeds(value: object) -> tuple[int, ...]:
+    listed = value if isinstance(value, list) else [value]
+    if not isinstance(value, int | list) or not all(type(seed) is int for seed in listed):
+        raise UsageError(f"seeds={value}: give a positive number or a list of distinct seeds >= 0")
+    return seeds_of(value)
 
 
 def _misfit(message: str) -> str:

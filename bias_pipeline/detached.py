@@ -103,6 +103,8 @@ def _prepare(words: Sequence[str]) -> Sweep:
 
 def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
     """Submit jobs, each the words of a command, as arrays."""
+    if any("\n" in word for job in jobs for word in job):
+        raise UsageError("submit: a job is one line; leave out line breaks")
     folder = Path(sweep.config.hydra.sweep.dir).resolve()
     make_folder(folder)
     (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
@@ -118,13 +120,13 @@ def _jobs(sweep: Sweep) -> list[list[str]]:
     """The overrides of each job, every one of which composes; how to submit is left out.
 
     Raises:
-        UsageError: if one does not, or cannot be written on a line.
+        UsageError: if one does not.
     """
     own = [o for o in sweep.overrides if not _of_launcher(o)]
     listed = [choices_in(o) if sweeps(o) else [o] for o in own]
     jobs = [list(job) for job in product(*listed)]
-    if not jobs or any("\n" in override for override in own):
-        raise UsageError("submit: a sweep must list its values, without line breaks")
+    if not jobs:
+        raise UsageError("submit: a sweep must list its values")
     for job in jobs:
         compose_config(job, sweep.options)
     return jobs
@@ -155,8 +157,7 @@ def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) ->
     return "\n".join(
         [
             "#!/bin/bash",
-            *(f"#SBATCH --{option}" for option in options),
-            *(launcher.get("setup") or []),
+            *(f"#SBATCH --{_quoted(option)}" for option in options),
             f"cd {shlex.quote(str(Path.cwd()))} || exit 5",
             f"line=$((SLURM_ARRAY_TASK_ID + {first + 1}))",
             f'eval "set -- $(sed -n "${{line}}p" {shlex.quote(str(folder / "jobs.txt"))})"',
@@ -171,6 +172,12 @@ def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) ->
             "",
         ]
     )
+
+
+def _quoted(option: str) -> str:
+    """An option of sbatch, its value as the shell would have it."""
+    key, equals, value = option.partition("=")
+    return f"{key}={shlex.quote(value)}" if equals else key
 
 
 def _sbatch(script: Path) -> str:

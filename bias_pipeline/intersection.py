@@ -16,6 +16,7 @@ import numpy as np
 from bias_pipeline.attribute import Attribute, Naming
 from bias_pipeline.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
 
 FEWEST = 100
@@ -36,7 +37,7 @@ class Intersection(Attribute):
     """
 
     parts: Mapping[str, Attribute] = field(default_factory=dict)
-    min_images: int = FEWEST
+    min_images: Count = FEWEST
 
     def __post_init__(self) -> None:
         """Check that the parts differ.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline import cluster, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.composition import Cell, cell_of
-from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
+from bias_pipeline.errors import BiasPipelineError, NotApplicableError
 from bias_pipeline.identity import run_id
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.targets import resolve
@@ -75,7 +75,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     here = cell_of(config, hydra_config.runtime.choices)
     corpus = here.corpus()
     info = resolve(here.tree["metric"]["_target_"]).info
-    seeds = _seeds(here.tree["seeds"])
+    seeds = here.seeds
     identity = run_id(
         here.tree["metric"],
         corpus,
@@ -131,12 +131,3 @@ def _job_id(hydra: Any) -> str | None:
 
     found = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
     return cluster.own_job() if found is None else str(found)
-
-
-def _seeds(value: object) -> tuple[int, ...]:
-    from bias_pipeline.split import seeds_of
-
-    listed = value if isinstance(value, list) else [value]
-    if not isinstance(value, int | list) or not all(type(seed) is int for seed in listed):
-        raise UsageError(f"seeds={value}: give a positive number or a list of distinct seeds >= 0")
-    return seeds_of(value)

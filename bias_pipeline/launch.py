@@ -8,7 +8,8 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from bias_pipeline.composition import (
     check_captioners,
     check_names,
     compose_config,
-    composition_message,
     expand,
     first_choices,
     new_invocation,
@@ -30,10 +30,12 @@ from bias_pipeline.composition import (
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.intersection import spelled_out
 from bias_pipeline.job import OUTCOME, job
-from bias_pipeline.paths import conf_dir
+from bias_pipeline.loader import composition_message, loader_of
 from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.targets import PACKAGE
 
 if TYPE_CHECKING:
+    from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
 
 
@@ -67,9 +69,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     launcher = cluster.launcher_of(config)
     multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
     multirun = multirun or launcher == cluster.SLURM  # else Hydra would run it here
-    flags = [word for word in sweep.words if word not in (*options.overrides, "-m", "--multirun")]
-    if options.cfg or options.info or options.hydra_help or options.shell_completion:
-        _hydra([*flags, *first_choices(overrides)])
+    if options.cfg or options.info or options.hydra_help:
+        _show(options, first_choices(overrides), config)
         return Finished(Path(config.paths.outputs))
     cluster.check(config)
     check_captioners(overrides, config)
@@ -77,7 +78,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     make_folder(folder)
     started = time.monotonic()
     with cluster.waiting(launcher, folder):
-        _hydra([*flags, *(["--multirun"] if multirun else []), *overrides])
+        _hydra(options, overrides, multirun)
     seconds = time.monotonic() - started
     lenient = lenient or ALL_METRICS in options.overrides
     return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
@@ -129,17 +130,14 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def _hydra(arguments: Sequence[str]) -> None:
-    import hydra
+def _hydra(options: Namespace, overrides: Sequence[str], multirun: bool) -> None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    program = sys.argv
-    sys.argv = [program[0], *arguments]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # raised here, instead of printed and turned into exit 1
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(job)()
+        with _initialized(options) as hydra:
+            (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:
@@ -147,8 +145,46 @@ def _hydra(arguments: Sequence[str]) -> None:
             f"cannot write {error.filename or 'the files of a job'}: {error.strerror or error}; "
             "choose another folder with paths.outputs=..."
         ) from error
+
+
+@contextmanager
+def _initialized(options: Namespace) -> Iterator[Hydra]:
+    """Hydra with our loader, so that it comes by no configuration that is not checked."""
+    from hydra._internal.hydra import Hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()
+    try:
+        hydra = Hydra(task_name=PACKAGE, config_loader=loader_of(options.config_dir))
+        GlobalHydra.instance().initialize(hydra)
+        yield hydra
     finally:
-        sys.argv = program
+        GlobalHydra.instance().clear()
+
+
+def _show(options: Namespace, overrides: Sequence[str], config: DictConfig) -> None:
+    """What Hydra's own flags ask for.
+
+    Raises:
+        UsageError: if there is no such package, or it cannot be resolved alone.
+    """
+    from hydra._internal.utils import get_args_parser
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    package = options.package
+    if package not in (None, "_global_") and OmegaConf.select(config, package) is None:
+        raise UsageError(f"--package={package}: there is no such key")
+    try:
+        with _initialized(options) as hydra:
+            if options.cfg:
+                hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
+            elif options.info:
+                hydra.show_info(options.info, config_name="config", overrides=[*overrides])
+            else:
+                print(hydra.format_args_help(get_args_parser()))
+    except OmegaConfBaseException as error:
+        raise UsageError(composition_message(error)) from error
 
 
 def _conclude(

@@ -17,6 +17,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.declared import Configurable, Positive
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
@@ -66,7 +68,7 @@ def cross_entropy(probs: FloatArray, truth: IntArray, floor: float = 1e-12) -> F
     return -np.log(np.maximum(confidence_of(probs, truth), floor))
 
 
-class Scoring(ABC):
+class Scoring(Configurable, ABC):
     """A score per guess, and what becomes of its mean.
 
     An attacker's score is ``link(mean of per_guess)``; keeping the two apart lets the bootstrap
@@ -138,7 +140,7 @@ class InverseCrossEntropy(Scoring):
 
     unit: ClassVar[str] = "1/nat"
 
-    def __init__(self, bound: float = 0.01) -> None:
+    def __init__(self, bound: Positive = 0.01) -> None:
         self.bound = bound
 
     def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:

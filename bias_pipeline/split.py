@@ -7,12 +7,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.copies import originals
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import Configurable, InnerShare, Range
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.hashing import stream
 
@@ -20,6 +22,7 @@ IntArray = npt.NDArray[np.int64]
 
 PUBLISHED_SEEDS = (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234)
 SMALLEST_GROUP = 10
+MOST_SEEDS = 10_000
 
 _TEST, _HELD, _TRAIN = range(3)
 
@@ -107,7 +110,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class SplitRule:
+class SplitRule(Configurable):
     """How splits are drawn.
 
     Attributes:
@@ -125,8 +128,8 @@ class SplitRule:
             part where ``order`` is ``file``, since the published code knows no copies.
     """
 
-    test_share: float = 0.1
-    validation_share: float = 0.0
+    test_share: InnerShare = 0.1
+    validation_share: Annotated[float, Range(low=0, below=1)] = 0.0
     balanced: bool = True
     order: str = "hashed"
     together: bool = True
@@ -246,19 +249,25 @@ def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
     After the ten seeds of the published runs come 1235, 1236 and so on.
 
     Raises:
-        UsageError: on fewer than one seed, a negative one, or one named twice.
+        UsageError: on fewer than one seed, more than ten thousand, one that is negative or has more
+            than 62 bits, or one named twice.
 
     Example:
         >>> seeds_of(3), seeds_of([7, 8])
         ((0, 12, 456), (7, 8))
     """
     if isinstance(seeds, int):
-        further = range(PUBLISHED_SEEDS[-1] + 1, PUBLISHED_SEEDS[-1] + 1 + seeds)
-        chosen = (*PUBLISHED_SEEDS, *further)[: max(seeds, 0)]
+        wanted = min(max(seeds, 0), MOST_SEEDS + 1)
+        further = range(PUBLISHED_SEEDS[-1] + 1, PUBLISHED_SEEDS[-1] + 1 + wanted)
+        chosen = (*PUBLISHED_SEEDS, *further)[:wanted]
     else:
         chosen = tuple(seeds)
-    if not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
-        raise UsageError(f"seeds={seeds}: give a positive number or a list of distinct seeds >= 0")
+    if not chosen or len(set(chosen)) < len(chosen) or not 0 <= min(chosen) <= max(chosen) < 2**62:
+        raise UsageError(
+            f"seeds={seeds}: give a positive number or a list of distinct seeds >= 0, below 2^62"
+        )
+    if len(chosen) > MOST_SEEDS:
+        raise UsageError(f"seeds={seeds}: more than {MOST_SEEDS} seeds are not run at once")
     return chosen
 
 

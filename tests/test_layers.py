@@ -10,8 +10,8 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "captions", "progress", "paths", "stopping", "hashing"},
-    {"arguments"},
+    {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared"},
+    {"arguments", "references", "yaml_files"},
     {"cache", "sealed"},
     {"attribute"},
     {"corpus"},
@@ -29,8 +29,11 @@ LAYERS = [
     {"analysis"},
     {"report"},
     {"targets", "cluster"},
+    {"kinds"},
+    {"hydra_part"},
+    {"loader"},
     {"composition"},
-    {"job", "loader"},
+    {"job"},
     {"launch"},
     {"contest", "data", "audit", "attribution", "embedding", "captioning"},
     {"detached"},

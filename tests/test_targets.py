@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.targets import check_arguments, check_targets, is_allowed
+from bias_pipeline.kinds import check_arguments
+from bias_pipeline.targets import build, check_targets, is_allowed
 
 
 @pytest.mark.parametrize(
@@ -33,18 +36,52 @@ def test_our_own_classes_are_allowed() -> None:
 
 
 @pytest.mark.parametrize(
+    "target",
+    [
+        "bias_pipeline.report.apart.run_apart",  # functions are not built, whoever wrote them
+        "bias_pipeline.door.main",
+        "bias_pipeline.detached._sbatch",
+        "bias_pipeline.datasets._unpickle_child._restrict",
+        "bias_pipeline.split.seeds_of",
+        "bias_pipeline.results.ResultStore",  # a class, but none to be configured
+        "bias_pipeline.cache.ArrayCache",
+        "bias_pipeline.declared.Configurable",
+        "bias_pipeline.encoders.spec.Encoder",  # a kind, not a thing
+        "bias_pipeline.metrics.base.Metric",
+        "bias_pipeline.metrics.attack.CaptionAttack",
+        "bias_pipeline.metrics.lic.LIC.__init__",
+        "bias_pipeline.metrics.lic.LIC\n",
+        "bias_pipeline..split.SplitRule",
+    ],
+)
+def test_e11_what_is_ours_but_no_thing_to_configure_is_refused(target: str) -> None:
+    assert not is_allowed(target)
+
+
+def test_no_private_module_is_imported_to_be_looked_into() -> None:
+    is_allowed("bias_pipeline.datasets._unpickle_child.Anything")
+    assert "bias_pipeline.datasets._unpickle_child" not in sys.modules
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {"a": {"b": [{"_target_": "os.system"}]}},
         {"launcher": {"_target_": "${oc.env:X}"}},
-        {"handlers": {"x": {"()": "os.system"}}},
-        {"handlers": {"x": {"class": "subprocess.Popen"}}},
         {"_target_": 3},
+        {"_target_": ["bias_pipeline.split.SplitRule"]},
+        {"_target_": {"_target_": "bias_pipeline.split.SplitRule"}},
+        {"_target_": None},
     ],
 )
 def test_e11_nested_targets_are_refused(config: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="is not allowed"):
         check_targets(config)
+
+
+def test_e11_building_checks_for_itself() -> None:
+    with pytest.raises(UsageError, match="is not allowed"):
+        build({"a": [{"_target_": "os.system", "command": "true"}]})
 
 
 def test_plain_data_passes() -> None:
@@ -71,7 +108,7 @@ def test_a_value_of_another_kind_is_refused(key: str, value: object) -> None:
         check_arguments({"split": {"_target_": RULE, key: value}})
 
 
-@pytest.mark.parametrize(("key", "value"), [("test_share", 1), ("balanced", False)])
+@pytest.mark.parametrize(("key", "value"), [("validation_share", 0), ("balanced", False)])
 def test_a_value_of_the_declared_kind_is_accepted(key: str, value: object) -> None:
     check_arguments({"_target_": RULE, key: value})
 
@@ -83,4 +120,6 @@ def test_text_is_no_list() -> None:
 
 
 def test_null_is_accepted_where_it_is_declared() -> None:
-    check_arguments({"_target_": "bias_pipeline.attackers.convex.ConvexProbe", "cache": None})
+    encoder = {"_target_": "bias_pipeline.encoders.ngram.Ngram"}
+    probe = "bias_pipeline.attackers.convex.ConvexProbe"
+    check_arguments({"_target_": probe, "encoder": encoder, "cache": None})

@@ -11,6 +11,7 @@ from scipy import sparse, special
 
 from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled
 from bias_pipeline.attackers.probe import Answered, Job, Probe
+from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 
@@ -34,7 +35,7 @@ class ConvexProbe(Probe):
     """
 
     def __init__(
-        self, encoder: Ngram, inverse_penalty: float = 0.1, cache: str | None = None
+        self, encoder: Ngram, inverse_penalty: Positive = 0.1, cache: str | None = None
     ) -> None:
         super().__init__(cache)
         if not inverse_penalty > 0:

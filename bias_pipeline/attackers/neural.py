@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from bias_pipeline.attackers import workers
 from bias_pipeline.attackers.data import FloatArray, Labelled
 from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.attackers.recipe import (
-    HeadSpec,
-    NetSpec,
+    AdamSettings,
     Recipe,
+    TrainerFlags,
     free_memory,
     is_shortage,
     smaller,
@@ -38,6 +38,8 @@ from bias_pipeline.attackers.training import (
     train_ensemble,
     trained,
 )
+from bias_pipeline.declared import Count, Given, Range
+from bias_pipeline.encoders.spec import HeadSpec, NetSpec
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.hashing import derived_seed
 
@@ -90,13 +92,13 @@ class NeuralProbe(Probe):
         self,
         encoder: NetSpec,
         head: HeadSpec,
-        optimizer: Mapping[str, float],
-        batch_size: int,
-        trainer: Mapping[str, Any],
-        processes: int | None = None,
+        optimizer: Annotated[Mapping[str, float], Given(AdamSettings)],
+        batch_size: Count,
+        trainer: Annotated[Mapping[str, Any], Given(TrainerFlags)],
+        processes: Annotated[int, Range(low=1, high=1024)] | None = None,
         cache: str | None = None,
         may_leave_gpu: bool = True,
-        ensemble: int | None = None,
+        ensemble: Count | None = None,
     ) -> None:
         super().__init__(cache)
         flags = dict(trainer)

@@ -13,6 +13,7 @@ import numpy as np
 from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled, Predictions
 from bias_pipeline.attackers.record import current
 from bias_pipeline.cache import ArrayCache
+from bias_pipeline.declared import Configurable
 from bias_pipeline.progress import track
 from bias_pipeline.split import Split
 
@@ -41,7 +42,7 @@ class Answered:
     losses: tuple[float, ...] = ()
 
 
-class Probe(ABC):
+class Probe(Configurable, ABC):
     """Trains one attacker per split and returns what each answered on its test images.
 
     Args:

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Annotated, Any, Literal, TypedDict
 
 from bias_pipeline.attackers.team import world_size
-
-if TYPE_CHECKING:
-    from torch import nn
-
-
-class NetSpec(Protocol):
-    """A description from which an encoder is built."""
-
-    def build(self, n_words: int) -> nn.Module:
-        """A network with ``output_dim``."""
+from bias_pipeline.declared import Count, Dropout, Positive, Range
+from bias_pipeline.encoders.spec import HeadSpec, NetSpec
 
 
-class HeadSpec(Protocol):
-    """A description from which a head is built."""
+class AdamSettings(TypedDict, total=False):
+    """Settings of Adam that a configuration may give; with a rate of 0 nobody would learn."""
 
-    def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """A network."""
+    lr: Positive
+    weight_decay: Annotated[float, Range(low=0)]
+    eps: Positive
+    betas: Sequence[Dropout]
+    amsgrad: bool
+
+
+class TrainerFlags(TypedDict, total=False):
+    """Lightning's flags that a configuration may give; every attacker sees all captions once."""
+
+    accelerator: Literal["cpu", "gpu", "cuda", "mps", "auto"]
+    strategy: Literal[
+        "auto",
+        "ddp",
+        "ddp_find_unused_parameters_false",
+        "ddp_find_unused_parameters_true",
+        "fsdp",
+    ]
+    devices: Literal["auto"] | Count | Sequence[Annotated[int, Range(low=0)]]
+    num_nodes: Count
+    precision: (
+        Literal["32", "32-true", "64", "64-true", "16", "16-mixed", "16-true", "bf16"]
+        | Literal["bf16-mixed", "bf16-true", 16, 32, 64]
+        | None
+    )
+    max_epochs: Count
+    min_epochs: Count | None
+    accumulate_grad_batches: Count
+    gradient_clip_val: Positive | None
+    gradient_clip_algorithm: Literal["norm", "value"] | None
+    deterministic: bool | None
+    benchmark: bool | None
+    detect_anomaly: bool
+    logger: bool
+    enable_checkpointing: bool
+    enable_progress_bar: bool
+    enable_model_summary: bool
+    log_every_n_steps: Count | None
 
 
 @dataclass(frozen=True)

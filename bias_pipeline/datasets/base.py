@@ -8,10 +8,11 @@ from pathlib import Path
 
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
 
-class Dataset(ABC):
+class Dataset(Configurable, ABC):
     """Files on disk that become a corpus."""
 
     name: str

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.corpus import Corpus, Record, id_key
@@ -18,6 +19,7 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
+from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
 
 _EXAMPLES = 5
@@ -68,7 +70,7 @@ class CocoDataset(Dataset):
         captioners: str | None = None,
         strict: bool = True,
         multi_caption: bool = False,
-        caption_index: int = 0,
+        caption_index: Annotated[int, Range(low=0)] = 0,
         split_file: str | None = None,
         split: str | Sequence[str] | None = None,
         annotator: str = MAJORITY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.corpus import canonical_id
@@ -13,6 +13,7 @@ from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.json_files import expect, load_json, open_input
 from bias_pipeline.datasets.label_files import MAJORITY, Labels
 from bias_pipeline.datasets.tables import MAX_BYTES, check_file
+from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class Flickr30kDataset(CocoDataset):
         captioners: str | None = None,
         strict: bool = True,
         multi_caption: bool = False,
-        caption_index: int = 0,
+        caption_index: Annotated[int, Range(low=0)] = 0,
         split: str | Sequence[str] | None = None,
         annotator: str = MAJORITY,
         labels: Mapping[str, LabelMap] | None = None,

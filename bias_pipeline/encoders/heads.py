@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from bias_pipeline.declared import Count, Dropout
+from bias_pipeline.encoders.spec import HeadSpec
+
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True)
-class Mlp:
+class Mlp(HeadSpec):
     """Linear layers with ReLU between them; without hidden ones, a single linear layer.
 
     Attributes:
@@ -20,8 +23,8 @@ class Mlp:
         dropout: on the output of each hidden layer, in [0, 1).
     """
 
-    hidden_dims: Sequence[int] = ()
-    dropout: float = 0.0
+    hidden_dims: Sequence[Count] = ()
+    dropout: Dropout = 0.0
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
         """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""

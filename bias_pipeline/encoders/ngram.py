@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from bias_pipeline.captions import Captions, offsets, ranges
+from bias_pipeline.declared import Count, Range
+from bias_pipeline.encoders.spec import Encoder
 from bias_pipeline.errors import UsageError
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Ngram:
+class Ngram(Encoder):
     """Binary n-gram indicators.
 
     Attributes:
@@ -24,8 +27,8 @@ class Ngram:
             never decide which n-grams exist.
     """
 
-    order: int = 2
-    min_count: int = 2
+    order: Annotated[int, Range(low=1, high=100)] = 2
+    min_count: Count = 2
 
     def __post_init__(self) -> None:
         """Check the numbers.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bias_pipeline.declared import Count, Dropout
+from bias_pipeline.encoders.spec import NetSpec
 from bias_pipeline.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ CELLS = ("lstm", "rnn")
 
 
 @dataclass(frozen=True)
-class Recurrent:
+class Recurrent(NetSpec):
     """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch.
 
     Attributes:
@@ -27,11 +29,11 @@ class Recurrent:
     """
 
     cell: str = "lstm"
-    embedding_dim: int = 100
-    hidden_dim: int = 256
-    n_layers: int = 1
+    embedding_dim: Count = 100
+    hidden_dim: Count = 256
+    n_layers: Count = 1
     bidirectional: bool = False
-    dropout: float = 0.5
+    dropout: Dropout = 0.5
 
     def __post_init__(self) -> None:
         """Check the cell.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bias_pipeline.declared import Count, Dropout
+from bias_pipeline.encoders.spec import NetSpec
 from bias_pipeline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Transformer:
+class Transformer(NetSpec):
     """A description of a transformer encoder; :meth:`build` makes the network, with PyTorch.
 
     The output is the mean over words.
@@ -25,11 +27,11 @@ class Transformer:
         dropout: in [0, 1).
     """
 
-    n_heads: int = 1
-    embedding_dim: int = 100
-    feedforward_dim: int = 256
-    n_layers: int = 1
-    dropout: float = 0.5
+    n_heads: Count = 1
+    embedding_dim: Count = 100
+    feedforward_dim: Count = 256
+    n_layers: Count = 1
+    dropout: Dropout = 0.5
 
     def __post_init__(self) -> None:
         """Check the sizes.

@@ -6,6 +6,7 @@ Nothing but the score of a guess differs between them, so it is their only param
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, Part, Score
@@ -37,7 +39,7 @@ Transform = Callable[[Corpus], Corpus]
 WORDLESS_WARNING = 0.05
 
 
-class CaptionAttack(Metric):
+class CaptionAttack(Metric, ABC):
     """Guess the attribute from captions, on both sides, with the same splits.
 
     Three image sets, never mixed: ``model`` is every labelled image with a model caption,
@@ -73,9 +75,9 @@ class CaptionAttack(Metric):
         scoring: Scoring,
         stats: Bootstrap,
         relation: str = "difference",
-        positions: int = 5,
+        positions: Count = 5,
         sides: Sequence[str] = SIDES,
-        wordless_limit: float = 0.5,
+        wordless_limit: Share = 0.5,
     ) -> None:
         if relation not in RELATIONS:
             raise UsageError(

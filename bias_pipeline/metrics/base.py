@@ -11,6 +11,7 @@ from typing import ClassVar
 from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import Configurable
 from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Estimate
 
@@ -122,7 +123,7 @@ class Score:
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
 
 
-class Metric(ABC):
+class Metric(Configurable, ABC):
     """A metric: constructed with all it needs, then computed on any corpus."""
 
     info: ClassVar[MetricInfo]

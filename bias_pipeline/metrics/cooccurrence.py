@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.caption_sides import CaptionSides, mean_of
@@ -100,9 +101,9 @@ class Cooccurrence(TaskMetric):
         stats: Bootstrap,
         groups: str = "captions",
         numerator: str | None = None,
-        min_support: float = 0.005,
+        min_support: NotNegative = 0.005,
         aggregate: str = "weighted",
-        positions: int = 5,
+        positions: Count = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.metrics.base import Metric, MetricInfo, Score
 from bias_pipeline.metrics.counting import choice, support
 from bias_pipeline.metrics.dbac_counts import Counts
@@ -91,8 +92,8 @@ class DBAC(Metric):
         stats: Bootstrap,
         aggregate: str = "weighted",
         prior: str = "counts",
-        positions: int = 5,
-        min_support: float = 0.005,
+        positions: Count = 5,
+        min_support: NotNegative = 0.005,
         rare: str = "merge",
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.caption_sides import CaptionSides, mean_of
@@ -75,8 +76,8 @@ class DifferentialFairness(TaskMetric):
         task: TaskVocabulary,
         stats: Bootstrap,
         prior: str = "proportional",
-        min_support: float = 0.005,
-        positions: int = 5,
+        min_support: NotNegative = 0.005,
+        positions: Count = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:

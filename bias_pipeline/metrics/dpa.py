@@ -13,6 +13,7 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.hashing import keys_of, stream
 from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
@@ -96,7 +97,7 @@ class DPA(Metric):
         stats: Bootstrap,
         labels: str = "objects",
         equalise: str = "flip",
-        min_support: float = 0.005,
+        min_support: NotNegative = 0.005,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
+from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Sums, Tally, choice
@@ -74,8 +75,8 @@ class MultiDirectional(LabelledTaskMetric):
         groups: str = "labels",
         unclear: str = "keep",
         sets: str = "subsets",
-        max_size: int = 2,
-        min_support: int = 1,
+        max_size: Count = 2,
+        min_support: Count = 1,
         absolute: bool = True,
         denominator: str = "images",
         words: str | None = None,

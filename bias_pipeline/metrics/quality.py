@@ -12,6 +12,7 @@ from scipy import sparse
 
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
+from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.caption_sides import key, mean_of
@@ -105,8 +106,8 @@ class Quality(CountingMetric):
         attribute: Attribute,
         stats: Bootstrap,
         documents: str = "corpus",
-        positions: int = 5,
-        sigma: float = SIGMA,
+        positions: Count = 5,
+        sigma: Positive = SIGMA,
         meteor: bool = False,
     ) -> None:
         super().__init__(attribute, stats)

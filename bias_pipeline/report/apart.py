@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 
 def run_apart(
@@ -25,9 +26,8 @@ def run_apart(
     Raises:
         subprocess.TimeoutExpired: if it was ended.
     """
-    code = f"from bias_pipeline.report import {module}; {module}.{function}()"
     return subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", "bias_pipeline.report.apart", module, function],
         input=json.dumps(order),
         capture_output=True,
         text=True,
@@ -37,3 +37,7 @@ def run_apart(
         # A service that this process started would take the work for its own.
         env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
     )
+
+
+if __name__ == "__main__":
+    getattr(import_module(f"bias_pipeline.report.{sys.argv[1]}"), sys.argv[2])()

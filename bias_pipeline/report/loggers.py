@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from bias_pipeline.declared import Configurable, Positive, Text
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.report.apart import run_apart
 from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
@@ -28,7 +29,7 @@ MODES = ("offline", "online", "disabled")
 _warned: set[str] = set()
 
 
-class ResultLogger(ABC):
+class ResultLogger(Configurable, ABC):
     """Tells of a finished result."""
 
     @abstractmethod
@@ -70,7 +71,7 @@ class CsvLogger(ResultLogger):
         path: the file.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
         self.path = Path(path)
 
     def knows(self, result: Result) -> bool:
@@ -119,7 +120,7 @@ class WandbLogger(ResultLogger):
         project: str = "bias_pipeline",
         entity: str | None = None,
         mode: str | None = None,
-        timeout_s: float = 8.0,
+        timeout_s: Positive = 8.0,
     ) -> None:
         chosen = mode or os.environ.get("WANDB_MODE") or "offline"
         if chosen not in MODES:

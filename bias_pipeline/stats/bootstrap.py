@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.declared import Configurable, InnerShare, Range, Seed
 from bias_pipeline.errors import UsageError
 from bias_pipeline.hashing import UIntArray, stream
 from bias_pipeline.stats.scores import ScoreTable
@@ -79,7 +81,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(Configurable):
     """Resampling of images, never of captions.
 
     In every resampling an image counts Poisson(1) times, by a hash of its id: the Poisson
@@ -93,9 +95,9 @@ class Bootstrap:
         seed: of the resampling.
     """
 
-    resamples: int = 1000
-    level: float = 0.95
-    seed: int = 0
+    resamples: Annotated[int, Range(low=2, high=1_000_000)] = 1000
+    level: InnerShare = 0.95
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         """Check the settings.

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import UsageError, did_you_mean
 
 
-class TextTransform(ABC):
+class TextTransform(Configurable, ABC):
     """A pure function of a corpus that rewrites the captions of some sides.
 
     Args:

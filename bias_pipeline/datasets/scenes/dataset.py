@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import Corpus, Record
@@ -15,7 +16,8 @@ from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
 from bias_pipeline.datasets.scenes.dials import Dials
 from bias_pipeline.datasets.scenes.files import COLUMNS, write, write_captions
 from bias_pipeline.datasets.scenes.world import World, generate
-from bias_pipeline.errors import UsageError
+from bias_pipeline.declared import Range, Seed
+from bias_pipeline.errors import UsageError, did_you_mean
 
 
 class ScenesDataset(Dataset):
@@ -44,8 +46,8 @@ class ScenesDataset(Dataset):
     def __init__(
         self,
         root: str,
-        n_images: int = 2000,
-        seed: int = 0,
+        n_images: Annotated[int, Range(high=10_000_000)] = 2000,
+        seed: Seed = 0,
         captioners: Mapping[str, Mapping[str, float | str]] | None = None,
     ) -> None:
         self.root = Path(root)
@@ -67,6 +69,11 @@ class ScenesDataset(Dataset):
         """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
+        if labels.field not in COLUMNS:
+            raise UsageError(
+                f"attribute {attribute.name!r}, labels.scenes.field: there is no column "
+                f"{labels.field!r} in dataset 'scenes'; {did_you_mean(labels.field, COLUMNS)}"
+            )
         world = _world(self.n_images, self.seed)
         # Files of other dials stay theirs.
         dials = hashlib.sha256(repr(self.dials).encode()).hexdigest()[:8]

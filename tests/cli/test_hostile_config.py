@@ -1,0 +1,206 @@
+"""Configuration and overrides of strangers: nothing that they name runs, whatever it is wrapped in.
+
+A canary is a file that an attack would leave in the test's own folder.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bias_pipeline import cluster, detached
+from tests.cli.commands import SMALL, Run
+
+CANARY = "canary"
+SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}}"
+APART = "{_target_: bias_pipeline.report.apart.run_apart, module: loggers, function: x}"
+
+
+def decoded(text: str) -> str:
+    """A mapping that is text until it is resolved."""
+    return f"'${{oc.decode:\"{text}\"}}'"
+
+
+HIDDEN = [
+    f"+hydra.callbacks.e={decoded(SPAWN)}",
+    f"+hydra.callbacks.e='${{oc.create:{SPAWN}}}'",
+    f"+hydra.callbacks.e='${{oc.select:nothing,{SPAWN}}}'",
+    f"+hydra.callbacks.e='${{${{paths.outputs}}:{SPAWN}}}'",
+    f"+hydra.callbacks.e='\\${{oc.decode:\"{SPAWN}\"}}'",
+    "+hydra.callbacks={e: '${dataset}'}",
+    f"hydra.launcher={decoded(SPAWN)}",
+    f"hydra.sweeper={decoded(SPAWN)}",
+    f"++metric={decoded(SPAWN)}",
+    f"probe.encoder={decoded(SPAWN)}",
+    f"++probe.encoder={SPAWN}",
+    f"++logger.csv={SPAWN}",
+    "+hydra.callbacks.e={_target_: pandas.read_pickle, filepath_or_buffer: evil.pkl}",
+    "+hydra.callbacks.e={_target_: joblib.load, filename: evil.pkl}",
+    "+hydra.callbacks.e={_target_: numpy.load, file: evil.pkl, allow_pickle: true}",
+    "++logger.csv={_target_: numpy.load, file: evil.pkl, allow_pickle: true}",
+    f"+hydra.callbacks.e={APART}",
+    f"++logger.csv={APART}",
+    "++logger.csv={_target_: bias_pipeline.door.main, arguments: [--version]}",
+    "++logger.csv={_target_: bias_pipeline.detached._sbatch, script: x}",
+    "++logger.csv={_target_: bias_pipeline.datasets._unpickle_child._restrict}",
+    "++logger.csv._target_=bias_pipeline.evil.Evil",
+    "+hydra.job_logging.handlers.x={class: subprocess.Popen}",
+    "+hydra.job_logging.handlers.x={class: logging.StreamHandler, stream: 'ext://evil.x'}",
+    "+hydra.job_logging.formatters.x={class: evil.Formatter}",
+    "hydra.job_logging.root.level='ext://evil.x'",
+    "hydra.job_logging.handlers.file.filename=evil.py",
+    "+hydra.job_logging.handlers.x={class: logging.FileHandler, filename: evil.py}",
+    "hydra.job.name=../../evil",
+    "hydra.output_subdir=../../evil",
+    "hydra.output_subdir=..",
+    "hydra.run.dir=evil",
+    "hydra.sweep.dir=evil",
+    "hydra.searchpath=[pkg://evil]",
+    "+hydra.searchpath=[pkg://evil]",
+    "++hydra.searchpath=[pkg://evil]",
+    "+hydra.job.env_set={PYTHONPATH: .}",
+    "+hydra.job.env_set.LD_PRELOAD=evil.so",
+    "hydra.job.env_copy=[NOTHING]",
+    "logger.csv.path=sitecustomize.py",
+    "++captioner='${oc.env:WANDB_API_KEY}'",
+    "hydra.mode=MULTIRUN",
+]
+
+
+@pytest.fixture
+def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The canary of code that is imported or unpickled."""
+    code = f"open({str(tmp_path / CANARY)!r}, 'w').close()"
+    for name in ("evil", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(code)
+    (tmp_path / "evil.pkl").write_bytes(b"cbuiltins\nexec\n(V" + code.encode() + b"\ntR.")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path / CANARY
+    sys.modules.pop("evil", None)
+
+
+@pytest.mark.parametrize("flags", [(), ("--multirun",), ("--cfg", "job", "--resolve")])
+@pytest.mark.parametrize("override", HIDDEN)
+def test_e11_nothing_that_an_override_hides_runs(
+    run: Run, evil: Path, override: str, flags: tuple[str, ...]
+) -> None:
+    code, text = run(*SMALL, override, *flags)
+    assert (code, "Traceback" in text, evil.exists()) == (2, False, False), text
+
+
+FILES = [
+    {"hydra": {"callbacks": {"e": {"_target_": "evil.Callback"}}}},
+    {"hydra": {"job_logging": {"handlers": {"x": {"()": "evil.x"}}}}},
+    {"hydra": {"job_logging": {"filters": {"x": {"()": "evil.x"}}}}},
+    {"hydra": {"hydra_logging": {"version": 1, "handlers": {"x": {"()": "evil.x"}}}}},
+    {"hydra": {"job_logging": {"formatters": {"x": {"()": "evil.x"}}}}},
+    {"hydra": {"launcher": {"_target_": "evil.Launcher"}}},
+    {"hydra": {"sweeper": {"_target_": "evil.Sweeper"}}},
+    {"hydra": {"job": {"env_set": {"PYTHONPATH": "."}}}},
+    {"logger": {"csv": {"_target_": "evil.Logger"}}},
+    {"probe": {"encoder": {"_target_": ["evil.Encoder"]}}},
+]
+
+
+@pytest.mark.parametrize("swept", [False, True])
+@pytest.mark.parametrize("content", FILES, ids=str)
+def test_e11_nothing_that_a_file_names_runs(
+    run: Run, evil: Path, tmp_path: Path, content: dict[str, object], swept: bool
+) -> None:
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    for name, own in (("bad", content), ("good", {"seeds": 1})):
+        (folder / f"{name}.yaml").write_text(f"# @package _global_\n{yaml.safe_dump(own)}")
+    chosen = "experiment=good,bad" if swept else "experiment=bad"
+    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", chosen)
+    assert code in ((2, 4) if swept else (2,)), text
+    assert ("Traceback" in text, evil.exists()) == (False, False), text
+
+
+def test_e11_what_a_sweeper_is_given_is_looked_at(run: Run, evil: Path) -> None:
+    params = "+hydra.sweeper.params={+hydra.callbacks.x: '{_target_: evil.Callback}'}"
+    code, text = run(*SMALL, "--multirun", params)
+    assert (code, evil.exists()) == (2, False), text
+
+
+def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(
+    run: Run, tmp_path: Path
+) -> None:
+    """The name of the file says nothing: what it makes Hydra use is what counts."""
+    folder = tmp_path / "mine" / "hydra" / "launcher"
+    folder.mkdir(parents=True)
+    own = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(own))
+    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "hydra/launcher=mine")
+    assert (code, "hydra.launcher.setup" in text) == (2, True), text
+
+
+LAUNCHING = [
+    "setup=[touch canary]",
+    "partition='x\n touch canary\n#'",
+    "partition='x --export=PYTHONPATH=.'",
+    "account='$(touch)'",
+    "qos='`touch`'",
+    "comment='a\nb'",
+    "name='a\nb'",
+    "constraint='a b'",
+    "timeout_min=0",
+    "mem_per_cpu='4G --wrap=x'",
+    "additional_parameters={wrap: touch canary}",
+    "additional_parameters={export: 'PYTHONPATH=.'}",
+    "additional_parameters={mail-user: 'a b'}",
+    "submitit_folder=evil",
+    "max_num_timeout=-1",
+    "python=evil",
+    "srun_args=['--task-prolog=evil']",
+]
+
+
+@pytest.mark.parametrize("option", LAUNCHING)
+@pytest.mark.parametrize("word", [(), ("submit",)])
+def test_e11_a_launcher_takes_no_text_for_the_shell(
+    run: Run, evil: Path, word: tuple[str, ...], option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detached, "_sbatch", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(cluster, "check", lambda _: None)
+    code, text = run(*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
+    assert (code, "hydra.launcher" in text, "Traceback" in text) == (2, True, False), text
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "devices=[0] hydra.launcher.variable=LD_PRELOAD",
+        "devices=[0] hydra.launcher.variable=PYTHONPATH",
+        "devices=[0] hydra.launcher.variable=X_VISIBLE_DEVICES=",
+    ],
+)
+def test_e11_devices_are_told_by_no_other_variable(run: Run, option: str) -> None:
+    words = f"hydra/launcher=device_pool hydra.launcher.{option}".split()
+    code, text = run(*SMALL, *words)
+    assert (code, "variable" in text) == (2, True), text
+
+
+@pytest.mark.parametrize("option", ["pre_dispatch=exit()", "backend=evil", "n_jobs=x"])
+def test_e11_joblib_computes_nothing_that_is_given(run: Run, option: str) -> None:
+    code, text = run(*SMALL, "hydra/launcher=joblib", f"hydra.launcher.{option}")
+    assert (code, "hydra.launcher" in text) == (2, True), text
+
+
+def test_e11_a_folder_of_outputs_is_one_line_of_a_script(run: Run) -> None:
+    code, text = run("submit", *SMALL, "paths.outputs='a\ntouch canary'")
+    assert (code, "paths.outputs" in text) == (2, True), text
+
+
+@pytest.mark.parametrize("choice", ["default", "stdout", "none", "disabled", "quiet"])
+def test_the_logging_that_hydra_and_we_bring_is_accepted(run: Run, choice: str) -> None:
+    assert run("--cfg", "job", f"hydra/job_logging={choice}")[0] == 0
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local", "submitit_slurm"])
+def test_the_launchers_of_the_documents_are_accepted(run: Run, launcher: str) -> None:
+    assert run("--cfg", "hydra", f"hydra/launcher={launcher}")[0] == 0

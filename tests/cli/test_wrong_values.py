@@ -1,0 +1,158 @@
+"""Values of the wrong kind, and files that are none: a sentence and exit code 2, at once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import composition, intersection
+from tests.cli.commands import SMALL, Run
+
+NEURAL = ("encoder=lstm",)
+
+WRONG = [
+    ((*NEURAL, "attacker.lr=-1"), "probe.optimizer.lr=-1 must be above 0"),
+    ((*NEURAL, "attacker.lr=0"), "probe.optimizer.lr=0 must be above 0"),
+    ((*NEURAL, "attacker.lr=nan"), "probe.optimizer.lr=nan must be a number"),
+    ((*NEURAL, "attacker.lr=inf"), "probe.optimizer.lr=inf must be a number"),
+    ((*NEURAL, "attacker.lr=fast"), "probe.optimizer.lr='fast' must be a number"),
+    ((*NEURAL, "attacker.dropout=2"), "encoder.dropout=2 must be at least 0 and below 1"),
+    ((*NEURAL, "head.dropout=1"), "head.dropout=1 must be at least 0 and below 1"),
+    ((*NEURAL, "head.hidden_dims=[64,0]"), "head.hidden_dims.1=0 must be at least 1"),
+    ((*NEURAL, "attacker.batch_size=0"), "probe.batch_size=0 must be at least 1"),
+    ((*NEURAL, "attacker.hidden_dim=0"), "encoder.hidden_dim=0 must be at least 1"),
+    (("encoder=transformer1", "encoder.n_heads=0"), "encoder.n_heads=0 must be at least 1"),
+    ((*NEURAL, "trainer.max_epochs=0"), "trainer.max_epochs=0 must be at least 1"),
+    ((*NEURAL, "trainer.max_epochs=-1"), "trainer.max_epochs=-1 must be at least 1"),
+    ((*NEURAL, "trainer.max_epochs=null"), "trainer.max_epochs=None must be a whole number"),
+    ((*NEURAL, "+trainer.limit_train_batches=0"), "trainer.limit_train_batches cannot be set"),
+    ((*NEURAL, "+trainer.fast_dev_run=true"), "trainer.fast_dev_run cannot be set"),
+    ((*NEURAL, "trainer.accelerator=cup"), "trainer.accelerator='cup' must be one of cpu"),
+    ((*NEURAL, "+trainer.callbacks=[{_target_: x.Y}]"), "is not allowed"),
+    ((*NEURAL, "probe.processes=0"), "probe.processes=0 must be at least 1"),
+    ((*NEURAL, "probe.head=linear"), "head='linear' must be a configuration of a HeadSpec"),
+    ((*NEURAL, "+probe.optimizer.momentum=1"), "optimizer.momentum cannot be set"),
+    (("probe.encoder=${split}",), "must be a configuration of a Ngram"),
+    (("encoder.order=1000000000",), "encoder.order=1000000000 must be at least 1 and at most 100"),
+    (("metric.stats=x",), "metric.stats='x' must be a configuration of a Bootstrap"),
+    (("metric.stats=null",), "metric.stats=None must be a configuration of a Bootstrap"),
+    (("metric.transforms=[x]",), "metric.transforms.0='x' must be a configuration of a transform"),
+    (("metric.scoring=${split}",), "must be a configuration of a Scoring"),
+    (("~metric.stats",), "metric.stats is missing"),
+    (("+metric.stat=1",), "metric.stat is unknown; did you mean 'stats'"),
+    (("metric=glob(g*)",), "metric=glob(g*): a sweep must list its values"),
+    (("metric=glob(*,exclude=l*)",), "must list its values"),
+    (("seeds=[99999999999999999999]",), "seeds=[99999999999999999999]"),
+    (("seeds=99999999999999999999",), "seeds=99999999999999999999"),
+    (("seeds={a: 1}",), "seeds={'a': 1}"),
+    (("stats.seed=-1",), "stats.seed=-1 must be at least 0"),
+    (("stats.resamples=99999999999999999999",), "stats.resamples=99999999999999999999"),
+    (("stats.level=nan",), "stats.level=nan must be a number"),
+    (("hydra.mode=MULTIRUN",), "hydra.mode='MULTIRUN' must be empty"),
+    (("hydra.verbose=inf",), "hydra.verbose=inf must be true or false or text or a list"),
+    (("hydra.job.chdir=true",), "hydra.job.chdir=True must be"),
+    (("+metric._target_=[a]",), "is not allowed"),
+    (("++metric._target_=[bias_pipeline.metrics.lic.LIC]",), "is not allowed"),
+    (("++metric._target_=bias_pipeline.metrics.gender_error.GenderError",), "is unknown"),
+    (("++dataset._target_=bias_pipeline.scoring.Lic",), "dataset."),
+    (("logger={a: 1}",), ""),
+    (("++logger={a: {b: 1}}",), "logger.a={'b': 1} must be a configuration of a ResultLogger"),
+    (("++logger.csv=1",), "logger.csv=1 must be a configuration of a ResultLogger"),
+    (("attribute.labels.scenes.field=nothing",), "there is no column 'nothing'"),
+    (("attribute.words.male=[1,2]",), "attribute.words.male"),
+    (("attribute.groups=male",), "attribute.groups='male' must be a list"),
+    (("attribute.labels=null",), "attribute.labels=None must be a mapping"),
+    (("captioner=[a]",), "captioner=['a'] must be"),
+    (("captioner={a: 1}",), "captioner={'a': 1} must be"),
+    (("dataset.n_images=99999999999",), "at most 10000000"),
+    (("dataset.seed=-1",), "dataset.seed=-1 must be at least 0"),
+    (("split.test_share=nan",), "split.test_share=nan must be a number"),
+    (("split.test_share=1",), "split.test_share=1 must be above 0 and below 1"),
+    (("logger=wandb", "logger.wandb.timeout_s=0"), "logger.wandb.timeout_s=0 must be above 0"),
+    (("metric.positions=99999999999999999999999",), "must be a whole number"),
+    (("+a=${a}",), "refers to itself"),
+    (("+a=${b}", "+b=${a}"), "refers to itself"),
+    (("+a={x: ${a}}",), "refers to itself"),
+    (("+a=" + "[" * 2000 + "]" * 2000,), "nested too deeply"),
+    (("--package=nothing", "--cfg", "job"), "there is no such key"),
+    (("--config-dir=nowhere",), "--config-dir=nowhere is not a folder"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG, ids=lambda own: str(own)[:60])
+def test_a_value_of_the_wrong_kind_exits_2_before_any_work(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    if "attribute.labels.scenes.field=nothing" not in words:  # the data set must be asked for that
+        monkeypatch.setattr(intersection, "load", lambda *_: pytest.fail("data were read"))
+    code, text = run(*SMALL, *words)
+    assert (code, message in text, "Traceback" in text) == (2, True, False), text
+
+
+def test_a_configuration_that_doubles_with_every_line_is_refused_at_once(run: Run) -> None:
+    lines = [f"+a{n}=${{a{n + 1}}}${{a{n + 1}}}" for n in range(40)]
+    started = time.monotonic()
+    code, text = run(*lines, "+a40=xx")
+    assert (code, "comes to more than" in text, time.monotonic() - started < 20) == (2, True, True)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+BROKEN = {
+    "tab": ("seeds:\n\t- 1\n", "tab.yaml, line 3"),
+    "twice": ("seeds: 1\nseeds: 2\n", "duplicate key seeds"),
+    "tag": ("seeds: !!python/name:os.system\n", "the tag"),
+    "path": ("seeds: !!python/object/apply:pathlib.Path [x]\n", "the tag"),
+    "binary": ("seeds: !!binary aGk=\n", "the tag"),
+    "own_tag": ("seeds: !mine 1\n", "the tag"),
+    "bracket": ("seeds: [1, 2\n", "no valid YAML"),
+    "quote": ('seeds: "1\n', "no valid YAML"),
+    "bomb": (BOMB, "its aliases stand for"),
+    "loop": ("a: &a [*a]\n", "stands before or within"),
+    "unknown": ("a: *b\n", "stands before or within"),
+    "deep": ("a: " + "[" * 5000 + "]" * 5000 + "\n", "deep"),
+    "two": ("a: 1\n---\nb: 2\n", "no valid YAML"),
+    "list": ("- 1\n- 2\n", "experiment/list"),
+    "number": ("5\n", "number.yaml: a configuration is a mapping"),
+    "control": ("seeds: \x07\n", "no valid YAML"),
+    "self": ("defaults: [self]\n", "nested too deeply"),
+    "odd_defaults": ("defaults: {a: 1}\n", "efaults"),
+    "absent": ("defaults: [nothing]\n", "nothing"),
+    "number_key": ("1: 2\n", ""),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_told_at_once(run: Run, tmp_path: Path, name: str) -> None:
+    content, message = BROKEN[name]
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / f"{name}.yaml").write_text(f"# @package _global_\n{content}")
+    started = time.monotonic()
+    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", f"experiment={name}")
+    assert (code, message in text, "Traceback" in text) == (2, True, False), text
+    assert time.monotonic() - started < 20
+
+
+def test_bytes_that_are_no_text_are_told(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "raw.yaml").write_bytes(b"seeds: \xff\xfe\n")
+    code, text = run(f"--config-dir={tmp_path / 'mine'}", "experiment=raw")
+    assert (code, "not in UTF-8" in text) == (2, True), text
+
+
+def test_a_bad_variable_of_a_cluster_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "an hour")
+    code, text = run("--cfg", "hydra", "cluster=slurm")
+    assert (code, "hydra.launcher.timeout_min" in text) == (2, True), text
+
+
+def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "90")
+    options = composition.options_of(["cluster=slurm"])
+    config = composition.compose_config(options.overrides, options)
+    assert config.hydra.launcher.timeout_min == 90
