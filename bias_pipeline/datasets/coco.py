@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus, Record, id_key
+from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record, id_key
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.coco_files import (
     human_captions,
@@ -55,6 +55,7 @@ class CocoDataset(Dataset):
             attribute knows.
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
+        blank_limit: the share of blank captions of a side above which it is refused.
     """
 
     name = "coco"
@@ -74,6 +75,7 @@ class CocoDataset(Dataset):
         annotator: str = MAJORITY,
         labels: Mapping[str, LabelMap] | None = None,
         trained_on_reference: bool | None = None,
+        blank_limit: float = BLANK_LIMIT,
     ) -> None:
         self.root = Path(root)
         usual = attributes is None
@@ -95,6 +97,7 @@ class CocoDataset(Dataset):
         self.annotator = annotator
         self.labels = labels or {}
         self.trained_on_reference = trained_on_reference
+        self.blank_limit = blank_limit
 
     def _file(self, named: str | None, usual: str, look: bool) -> Path | None:
         if named:
@@ -169,6 +172,7 @@ class CocoDataset(Dataset):
             captioner=safe_name(path.stem),
             groups={attribute.name: (labels.groups, labels.map)},
             trained_on_reference=self.trained_on_reference,
+            blank_limit=self.blank_limit,
             notes=notes,
         )
 

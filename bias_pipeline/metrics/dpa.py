@@ -15,7 +15,7 @@ from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.hashing import keys_of, mix
-from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Reading, Score
 from bias_pipeline.metrics.counting import FloatArray, IntArray, Mask, Seen, choice
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
@@ -72,6 +72,8 @@ class DPA(Metric):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Tokas et al. 2024",
+        question="tasks",
+        readings={"t_to_a": Reading("t_to_a")},
         source_identifying=True,
         learnable=True,
         amplification=True,

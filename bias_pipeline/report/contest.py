@@ -6,11 +6,12 @@ import sys
 from collections.abc import Sequence
 
 from bias_pipeline.analysis.compare import Contest
+from bias_pipeline.analysis.gate import Decision
 from bias_pipeline.report.tables import PLAIN_WIDTH, interval, printable
 
 
-def print_contests(contests: Sequence[Contest]) -> None:
-    """Print each contest's leaderboard and its verdicts."""
+def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -> None:
+    """Print each contest's leaderboard, then what is decided of the first captioner."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -28,8 +29,8 @@ def print_contests(contests: Sequence[Contest]) -> None:
             name = escape(printable(standing.row.captioner))
             shown.add_row(name, interval(standing.row), standing.letters)
         console.print(shown)
-        for verdict in contest.verdicts():
-            console.print(printable(verdict), soft_wrap=True, markup=False)
     console.print(
-        "captioners that share a letter cannot be told apart; the fairest (the best) stands first"
+        "captioners that share a letter cannot be told apart; the fairest (the best) stands first\n"
     )
+    for decision in decisions:
+        console.print(printable(decision.sentence()), soft_wrap=True, markup=False)
