@@ -133,7 +133,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         "direction": info.direction,
         "question": info.question,
         "readings": {
-            name: {"part": reading.part, "follows": list(reading.follows)}
+            name: asdict(reading)
             for name, reading in info.readings.items()
             if reading.part in score.parts
         },

@@ -19,6 +19,7 @@ class Limits:
 
     Attributes:
         coverage: the share of the labelled images that a number must rest on.
+        named: the share of captions that must name a group, where a number rests on those.
         captioned: how far the shares of images with a caption may lie apart between captioners.
         blanks: the largest share of blank captions of captioners who are compared.
         neutral: how much more often the fairer one may name no group.
@@ -27,6 +28,7 @@ class Limits:
     """
 
     coverage: float = COVERAGE
+    named: float = 0.1
     captioned: float = 0.02
     blanks: float = BLANK_WARNING
     neutral: float = 0.1
@@ -40,7 +42,7 @@ def readings_of(result: Result) -> dict[str, Reading]:
     """Headline to what a conclusion on it may rest on; none in results of earlier versions."""
     found = _mapping(_mapping(result.manifest, "metric"), "readings")
     return {
-        name: Reading(str(own["part"]), tuple(own["follows"]))
+        name: Reading(str(own["part"]), tuple(own["follows"]), bool(own["named"]))
         for name, own in found.items()
         if isinstance(own, Mapping)
     }
@@ -53,14 +55,20 @@ def speech_of(result: Result, side: str = "model") -> Mapping[str, float]:
     return {trait: _number(stored.get(trait)) for trait in traits}
 
 
-def unsupported(row: Row, limits: Limits = LIMITS) -> str:
-    """Why a number alone says nothing, empty if it may."""
+def unsupported(row: Row, reading: Reading, limits: Limits = LIMITS) -> str:
+    """Why a reading alone says nothing, empty if it may."""
     if math.isnan(row.value):
         return "it has no value"
+    if math.isnan(row.ci_low):
+        return "it has no interval"
     if row.coverage < limits.coverage:
         return (
             f"it rests on {row.coverage:.0%} of the labelled images, less than "
             f"{limits.coverage:.0%}"
+        )
+    if reading.named and 1 - row.neutral_rate < limits.named:
+        return (
+            f"{1 - row.neutral_rate:.0%} of the captions name a group, less than {limits.named:.0%}"
         )
     return ""
 

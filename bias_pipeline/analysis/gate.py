@@ -212,7 +212,7 @@ def _doubts(
     found = [
         f"of {name}, {text}"
         for name, row in rows.items()
-        if (text := doubts.unsupported(row, limits) if row else "it is absent")
+        if (text := doubts.unsupported(row, reading, limits) if row else "it is absent")
     ]
     found += doubts.unlike(*pair, reading, limits)
     if not found and math.isnan(difference.value):

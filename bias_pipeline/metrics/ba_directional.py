@@ -59,7 +59,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Wang and Russakovsky 2021, eq. 2-3",
         question="tasks",
-        readings={"t_to_a": Reading("t_to_a:named")},
+        readings={"t_to_a": Reading("t_to_a:named", named=True)},
         source_identifying=True,
         amplification=True,
         directional=True,

@@ -52,7 +52,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         direction="lower is fairer; above 0 objects lean to their groups more than in the labels",
         reference="Zhao et al. 2017, section 4",
         question="tasks",
-        readings={"score": Reading("score")},
+        readings={"score": Reading("score", named=True)},
         source_identifying=True,
         amplification=True,
     )

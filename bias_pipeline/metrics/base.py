@@ -39,10 +39,13 @@ class Reading:
         follows: the traits that move it too, of :data:`TRAITS`: it permits conclusions only on
             speakers who are alike in them. Empty: a captioner that merely says more or less, for
             all groups alike, does not move it.
+        named: whether it rests on the captions that name one group alone; where few do, it says
+            nothing of the captioner.
     """
 
     part: str
     follows: tuple[str, ...] = ()
+    named: bool = False
 
 
 @dataclass(frozen=True)

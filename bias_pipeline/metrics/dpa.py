@@ -73,7 +73,7 @@ class DPA(Metric):
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Tokas et al. 2024",
         question="tasks",
-        readings={"t_to_a": Reading("t_to_a")},
+        readings={"t_to_a": Reading("t_to_a", named=True)},
         source_identifying=True,
         learnable=True,
         amplification=True,

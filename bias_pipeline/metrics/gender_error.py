@@ -55,7 +55,7 @@ class GenderError(CountingMetric):
         direction="lower is fairer; 0: nobody is called what they are not",
         reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
         question="misgendering",
-        readings={"score": Reading("named")},
+        readings={"score": Reading("named", named=True)},
     )
 
     def __init__(

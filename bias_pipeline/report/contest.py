@@ -19,10 +19,11 @@ def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -
 
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
     console = Console(width=width, highlight=False, emoji=False)
+    several = len({decision.attribute for decision in decisions}) > 1
     for contest in contests:
-        shown = Table(
-            box=box.SIMPLE_HEAD, title=f"{contest.metric} {contest.part}", title_justify="left"
-        )
+        of = f" ({contest.standings[0].row.attribute})" if several else ""
+        title = f"{contest.metric} {contest.part}{of}"
+        shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
         for name in ("captioner", contest.part, "group"):
             shown.add_column(name, overflow="fold")
         for standing in contest.standings:
@@ -33,4 +34,5 @@ def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -
         "captioners that share a letter cannot be told apart; the fairest (the best) stands first\n"
     )
     for decision in decisions:
-        console.print(printable(decision.sentence()), soft_wrap=True, markup=False)
+        whose = f"{decision.attribute}: " if several else ""
+        console.print(printable(whose + decision.sentence()), soft_wrap=True, markup=False)
