@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bias_pipeline import launch
 from bias_pipeline.analysis.compare import contests
-from bias_pipeline.analysis.doubts import COVERAGE, Limits
+from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import cell, choices_in, first_choices, quoted, sweeps
@@ -58,7 +58,7 @@ def run(words: Sequence[str]) -> int:
             "of one metric, attribute and configuration, and where the score needs human captions "
             "(dataset.captions=...) give them"
         )
-    limits = Limits(coverage=options.least_coverage)
+    limits = Limits(coverage=options.least_coverage, speech=options.alike)
     found = decisions(results, draws, least=options.least, limits=limits)
     print_contests(tables, found)
     return _gate(found) if options.fail_if_worse else 0
@@ -90,6 +90,14 @@ def _parser() -> Parser:
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a number must rest on ({COVERAGE})",
+    )
+    parser.add_argument(
+        "--alike",
+        type=float,
+        default=LIMITS.speech,
+        metavar="SHARE",
+        help="by which words a caption and vocabularies may differ where attackers read captions "
+        f"({LIMITS.speech})",
     )
     return parser
 
