@@ -59,13 +59,13 @@ def unsupported(row: Row, reading: Reading, limits: Limits = LIMITS) -> str:
     """Why a reading alone says nothing, empty if it may."""
     if math.isnan(row.value):
         return "it has no value"
-    if math.isnan(row.ci_low):
-        return "it has no interval"
     if row.coverage < limits.coverage:
         return (
             f"it rests on {row.coverage:.0%} of the labelled images, less than "
             f"{limits.coverage:.0%}"
         )
+    if math.isnan(row.ci_low):
+        return "it has no interval"
     if reading.named and 1 - row.neutral_rate < limits.named:
         return (
             f"{1 - row.neutral_rate:.0%} of the captions name a group, less than {limits.named:.0%}"
