@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline import launch
-from bias_pipeline.analysis.compare import higher_is_better
+from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.arguments import Parser
-from bias_pipeline.composition import cell
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.composition import cell, quoted
+from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.report.page import write_page
-from bias_pipeline.report.tables import headline_name, interval, neutral_of, percent, reading
-from bias_pipeline.results import Result, Row
+from bias_pipeline.report.tables import percent
+from bias_pipeline.report.verdict import sentences
+from bias_pipeline.results import Result
 from bias_pipeline.split import SMALLEST_GROUP
 
 # Attributes that are another one read differently.
@@ -79,7 +81,7 @@ def command(words: Sequence[str]) -> int:
     if not results:
         raise DataError(f"{options.file}: nothing could be scored; see above")
     write_page(out, out / "report.html")
-    print(summary(results, corpora))
+    print(summary(results, corpora, Limits(coverage=options.least_coverage)))
     print(out / "report.html")
     return code
 
@@ -94,29 +96,30 @@ def _parser() -> Parser:
     parser.add_argument(
         "--minutes", type=float, help="time to stay within (1; above 10,000 captions 5)"
     )
+    parser.add_argument(
+        "--least-coverage",
+        type=float,
+        default=COVERAGE,
+        metavar="SHARE",
+        help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",
+    )
     return parser
 
 
 def _overrides(options: object, out: Path) -> list[str]:
     """The run's overrides; labels need not fit in every image, and what does not is told."""
-    found = ["dataset=coco", "dataset.strict=false", "logger=csv", f"paths.outputs={_quoted(out)}"]
+    found = [
+        "dataset=coco",
+        "dataset.strict=false",
+        "logger=csv",
+        f"paths.outputs={quoted(str(out))}",
+    ]
     keys = {"attributes": "attributes", "captions": "captions", "objects": "instances"}
     for option, key in keys.items():
         path = getattr(options, option)
         if path is not None:
-            found.append(f"dataset.{key}={_quoted(path)}")
-    return [*found, f"captioner={_quoted(getattr(options, 'file'))}"]  # noqa: B009
-
-
-def _quoted(path: Path) -> str:
-    r"""A path that Hydra takes as it is.
-
-    Example:
-        >>> print(_quoted(Path("a b's.json")))
-        'a b\'s.json'
-    """
-    text = str(path).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{text}'"
+            found.append(f"dataset.{key}={quoted(str(path))}")
+    return [*found, f"captioner={quoted(str(getattr(options, 'file')))}"]  # noqa: B009
 
 
 def _slug(name: str) -> str:
@@ -208,12 +211,17 @@ def _announce(file: Path, corpora: Mapping[str, Corpus], plan: Plan) -> None:
     objects = "objects known" if first.objects is not None else "no objects"
     print(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
     print(f"labels: {'; '.join(groups)}")
+    print(f"blank captions: {_blanks(first)}")
     for note in first.notes:
         print(note)
     print(f"{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s")
     if plan.left_out:
         print(f"no time for {', '.join(plan.left_out)}; --minutes gives more")
     print()
+
+
+def _blanks(corpus: Corpus) -> str:
+    return ", ".join(f"{corpus.blanks.get(side, 0)} {side}" for side in SIDES)
 
 
 def _sizes(corpus: Corpus, attribute: str) -> str:
@@ -223,49 +231,18 @@ def _sizes(corpus: Corpus, attribute: str) -> str:
     )
 
 
-def summary(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> str:
-    """Three sentences: what was looked at, what was found, and what it does not say."""
+def summary(
+    results: Sequence[Result], corpora: Mapping[str, Corpus], limits: Limits = LIMITS
+) -> str:
+    """What was looked at, an answer to each question, and what the answers do not say."""
     first = next(iter(corpora.values()))
     metrics = dict.fromkeys(result.rows[0].metric for result in results)
     looked = (
         f"{len(first.model)} captions of {first.captioner} were audited for "
         f"{' and '.join(corpora)} by {len(metrics)} metrics."
     )
-    above = [text for result in results for text in _above(result)]
-    if above:
-        found = f"Less fair than neutral beyond chance: {'; '.join(above)}."
-    else:
-        found = "No metric shows more bias than neutral beyond chance."
-    return "\n".join([looked, found, _caution(results, first)])
-
-
-def _above(result: Result) -> list[str]:
-    """Headlines whose interval lies on the unfair side of the value that means no bias.
-
-    A metric that cannot go below that value lies above it by chance alone, so it is no evidence.
-    """
-    if higher_is_better(result):
-        return []  # how good captions are, not how fair
-    told = reading(result)
-    ranges = told.get("range")
-    lower = str(told.get("direction", "")).startswith("lower")
-    found = []
-    for row in result.rows:
-        neutral = neutral_of(result, row.part)
-        low = _first(ranges.get(row.part) if isinstance(ranges, Mapping) else None)
-        if row.part in HEADLINES and low < neutral and _off(row, neutral, lower):
-            found.append(f"{headline_name(row)} ({row.attribute}) {interval(row)}")
-    return found
-
-
-def _first(bounds: object) -> float:
-    """The lower bound of a stored range, in which an infinite one is null."""
-    low = bounds[0] if isinstance(bounds, list) else None
-    return -math.inf if low is None else float(low)
-
-
-def _off(row: Row, neutral: float, lower: bool) -> bool:
-    return row.ci_low > neutral or (not lower and row.ci_high < neutral)
+    found = sentences(verdict(results, limits))
+    return "\n".join([looked, *found, _caution(results, first)])
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:
@@ -274,9 +251,12 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
             "Without human captions of the same images nothing can be said of amplification: "
             "what the captions give away may be no more than people's would."
         )
-    rates = [row.neutral_rate for r in results for row in r.rows if row.part in HEADLINES]
-    known = [rate for rate in rates if not math.isnan(rate)]
-    silent = f"{percent(known[0], 0)} % of its captions name no group" if known else ""
+    rates: dict[str, float] = {}
+    for row in (row for result in results for row in result.rows if row.part in HEADLINES):
+        if not math.isnan(row.neutral_rate):
+            rates.setdefault(row.attribute, row.neutral_rate)
+    shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
+    silent = f"of its captions {shares} name no group" if rates else ""
     trained = (
         "the captioner was trained on captions of this data set"
         if corpus.trained_on_reference

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,9 @@ IntArray = npt.NDArray[np.int64]
 
 _SEPARATOR = "\0"  # str.split keeps it, unlike every other control character that could serve
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
+_MARKUP = re.compile(r"<[^<>\s]*>")
+# What stands in a file where a caption is missing, without its signs ("N/A", "#n/a", "None.").
+_MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +246,24 @@ class Captions:
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
         types = (*self.types, *(" ".join(words) for words in phrases))
         return Captions(types, tokens[kept], starts, self.images)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a raw caption says nothing: the one place that decides it, for people and models.
+
+    Blank are the empty caption, white space, signs without a letter or digit, words in angle
+    brackets alone (``<unk>``), and the texts that stand for a missing value (NaN, None, null, N/A).
+
+    Example:
+        >>> [is_blank(text) for text in ("", " . ", "<unk> <unk>", "NaN", "None.", "n/a")]
+        [True, True, True, True, True, True]
+        >>> is_blank("a man"), is_blank("none of them sits")
+        (False, False)
+    """
+    told = _MARKUP.sub(" ", text) if "<" in text else text
+    if not any(map(str.isalnum, told)):
+        return True
+    return len(text) < 80 and "".join(filter(str.isalnum, told)).casefold() in _MISSING
 
 
 def offsets(lengths: IntArray | npt.NDArray[np.bool_]) -> IntArray:

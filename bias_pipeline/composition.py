@@ -160,7 +160,7 @@ def expand(options: Namespace) -> list[str]:
             overrides[number] = "metric=" + ",".join(choices_of(conf_dir() / "metric"))
     if ALL_ANNOTATORS in overrides:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
-        swept = ",".join(_quoted(name) for name in _all_annotators(rest, options))
+        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
         overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
     if "captioner=all" in overrides:
         rest = [override for override in overrides if override != "captioner=all"]
@@ -169,9 +169,16 @@ def expand(options: Namespace) -> list[str]:
     return overrides
 
 
-def _quoted(name: str) -> str:
-    """A name as Hydra's grammar takes it."""
-    return name if name.isidentifier() else "'" + name.replace("'", "\\'") + "'"
+def quoted(name: str) -> str:
+    r"""A name or path as Hydra's grammar takes it.
+
+    Example:
+        >>> print(quoted("sat"), quoted("a b's.json"))
+        sat 'a b\'s.json'
+    """
+    if name.isidentifier():
+        return name
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from bias_pipeline import launch
 from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.arguments import Parser
+from bias_pipeline.composition import cell, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.report.contest import print_contests
 from bias_pipeline.report.tables import printable
@@ -17,13 +23,15 @@ from bias_pipeline.stats.bootstrap import Draws
 FLAG = "--fail-if-worse"
 WORSE = 1
 
-_USAGE = f"""\
-python -m bias_pipeline compare A B [C ...] [key=value ...] [{FLAG}]
+_ABOUT = """\
+Is captioner A fairer than the others? They are captioners of the data set (files of captions are
+too), run where they have not been yet, or folders of finished runs. Keys are those of `run`.
+Differences are paired over images and seeds, and p values adjusted for all that are decided (Holm).
+Only readings that saying more or less cannot move decide, and only between captioners that describe
+the same images and, where attackers read captions, speak alike; of all others it is said why not.
+"""
 
-A, B, C: captioners of the data set, which are run where they have not been yet, or folders of
-finished runs. Keys are those of `run`. Differences are paired over images and seeds; p values are
-adjusted for all pairs (Holm). With {FLAG} the exit code is {WORSE} if A is less fair than one of
-the others beyond chance."""
+Drawn = dict[str, dict[str, Draws]]
 
 
 def run(words: Sequence[str]) -> int:
@@ -36,27 +44,86 @@ def run(words: Sequence[str]) -> int:
         BiasPipelineError: if the words are wrong or nothing can be compared.
     """
     if {"-h", "--help"} & set(words):
-        print(_USAGE)
+        print(_parser().format_help())
         return 0
-    names = [word for word in words if "=" not in word and not word.startswith("-")]
-    rest = [word for word in words if word not in names and word != FLAG]
+    options, rest = _parser().parse_known_args(list(words))
+    names = [word for word in rest if "=" not in word and not word.startswith("-")]
+    rest = [word for word in rest if word not in names]
     if len(set(names)) < 2:
         raise UsageError(f"compare needs two captioners or more, found {len(set(names))}")
     folders = [_folder(name) for name in names]
-    results, draws = _stored(folders) if all(folders) else _computed(names, rest)
+    results, draws = _stored(names, folders) if all(folders) else _computed(names, rest)
     results, namesakes = told_apart(results)
     for told in namesakes:
         print(printable(told))
-    found = contests(results, draws)
-    if not found:
+    tables = contests(results, draws)
+    if not tables:
         raise DataError(
             "no two of these results have a score and differ in the captioner alone; compare cells "
             "of one metric, attribute and configuration, and where the score needs human captions "
             "(dataset.captions=...) give them"
         )
-    print_contests(found)
-    lost = any(duel.winner == "other" for contest in found for duel in contest.duels)
-    return WORSE if lost and FLAG in words else 0
+    limits = Limits(coverage=options.least_coverage, speech=options.alike)
+    found = decisions(results, draws, least=options.least, limits=limits)
+    print_contests(tables, found)
+    return _gate(found) if options.fail_if_worse else 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "python -m bias_pipeline compare",
+        usage="%(prog)s A B [C ...] [key=value ...] [options]",
+        description=_ABOUT,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        FLAG,
+        action="store_true",
+        help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
+        f"chance, {DataError.exit_code} if nothing could be decided",
+    )
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=0.0,
+        metavar="DIFFERENCE",
+        help="the smallest difference that matters, in the metric's unit: 0.01 is one per cent (0)",
+    )
+    parser.add_argument(
+        "--least-coverage",
+        type=float,
+        default=COVERAGE,
+        metavar="SHARE",
+        help=f"of the labelled images that a number must rest on ({COVERAGE})",
+    )
+    parser.add_argument(
+        "--alike",
+        type=float,
+        default=LIMITS.speech,
+        metavar="SHARE",
+        help="by which words a caption and vocabularies may differ where attackers read captions "
+        f"({LIMITS.speech})",
+    )
+    return parser
+
+
+def _gate(found: Sequence[Decision]) -> int:
+    """What a team's CI is told.
+
+    Raises:
+        DataError: if nothing was decided; a gate that cannot tell must not let pass.
+    """
+    decided = [decision for decision in found if not decision.doubts]
+    if not decided:
+        raise DataError(
+            f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
+            "describe the same images in as many words, or choose another metric (gender_error, "
+            "ba_mals, ba_directional)"
+        )
+    lost = [decision for decision in decided if decision.winner == "other"]
+    told = "not passed" if lost else "passed"
+    print(f"gate {told}: {len(lost)} of {len(decided)} decided comparisons are lost")
+    return WORSE if lost else 0
 
 
 def _folder(name: str) -> Path | None:
@@ -65,7 +132,7 @@ def _folder(name: str) -> Path | None:
     return path if (path / "result.json").is_file() else None
 
 
-def _stored(folders: Sequence[Path | None]) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
+def _stored(names: Sequence[str], folders: Sequence[Path | None]) -> tuple[list[Result], Drawn]:
     results, draws = [], {}
     for folder in folders:
         assert folder is not None
@@ -75,16 +142,93 @@ def _stored(folders: Sequence[Path | None]) -> tuple[list[Result], dict[str, dic
             raise ResourceError(f"{folder} holds no whole result; run its cell again")
         results.append(result)
         draws[result.run_id] = store.draws(result.run_id)
-    return results, draws
+    return _told_apart(results, names), draws
 
 
-def _computed(
-    names: Sequence[str], rest: Sequence[str]
-) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    swept = ",".join(names)
+def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], Drawn]:
+    """Everything is read before anything is run, so that a mistake costs no work."""
+    named = _digests(names, rest)
+    swept = ",".join(quoted(name) for name in names)
     finished = launch.run([*rest, f"captioner={swept}"])
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
     store = ResultStore(finished.outputs)
     print()
-    return list(finished.results), {r.run_id: store.draws(r.run_id) for r in finished.results}
+    draws = {r.run_id: store.draws(r.run_id) for r in finished.results}
+    return _told_apart(finished.results, [named[_digest(r)] for r in finished.results]), draws
+
+
+def _digests(names: Sequence[str], rest: Sequence[str]) -> dict[str, str]:
+    """Digest of each corpus to the word that names its captioner.
+
+    Raises:
+        BiasPipelineError: if a captioner is unknown, a file is absent or cannot be scored, or two
+            captioners are one.
+    """
+    found: dict[str, str] = {}
+    for chosen in _single(rest):
+        for name in names:
+            digest = cell([*chosen, f"captioner={quoted(name)}"]).corpus().digest
+            if found.setdefault(digest, name) != name:
+                raise DataError(
+                    f"{found[digest]} and {name} hold the same captions; there is nothing to "
+                    "compare"
+                )
+    return found
+
+
+def _single(rest: Sequence[str]) -> list[list[str]]:
+    """The words of each corpus that a sweep reads: data sets and attributes one by one."""
+    sweep = launch.prepare(rest)
+    flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
+    several = [
+        word
+        for word in sweep.overrides
+        if sweeps(word) and word.lstrip("+").startswith(("dataset", "attribute"))
+    ]
+    others = first_choices([word for word in sweep.overrides if word not in several])
+    return [
+        [*flags, *others, *chosen] for chosen in product(*(choices_in(word) for word in several))
+    ]
+
+
+def _digest(result: Result) -> str:
+    corpus = result.manifest.get("corpus", {})
+    return str(corpus.get("digest", "")) if isinstance(corpus, Mapping) else ""
+
+
+def _told_apart(results: Sequence[Result], words: Sequence[str]) -> list[Result]:
+    """Results of captioners of one name under the names that tell their words apart."""
+    own = [result.rows[0].captioner for result in results]
+    words_of: dict[str, set[str]] = {}
+    for name, word in zip(own, words, strict=True):
+        words_of.setdefault(name, set()).add(word)
+    shown = {
+        word: short
+        for several in words_of.values()
+        if len(several) > 1
+        for word, short in distinct_ends(sorted(several)).items()
+    }
+    return [
+        _renamed(result, shown.get(word, name))
+        for result, word, name in zip(results, words, own, strict=True)
+    ]
+
+
+def _renamed(result: Result, name: str) -> Result:
+    return replace(result, rows=[replace(row, captioner=name) for row in result.rows])
+
+
+def distinct_ends(paths: Sequence[str]) -> dict[str, str]:
+    """The shortest ends of paths, of as many parts, that differ.
+
+    Example:
+        >>> distinct_ends(["runs/v1/results.json", "runs/v2/results.json"])
+        {'runs/v1/results.json': 'v1/results.json', 'runs/v2/results.json': 'v2/results.json'}
+    """
+    parts = [Path(path).parts for path in paths]
+    for depth in range(1, max(map(len, parts))):
+        ends = ["/".join(own[-depth:]) for own in parts]
+        if len(set(ends)) == len(set(paths)):
+            return dict(zip(paths, ends, strict=True))
+    return {path: path for path in paths}

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.attribute import LabelMap
-from bias_pipeline.captions import Captions
+from bias_pipeline.captions import Captions, is_blank
 from bias_pipeline.errors import DataError
 from bias_pipeline.hashing import UIntArray, keys_of
 
 SIDES = ("model", "human")
 LONGEST = 10_000  # characters of a caption that are read
+BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5  # shares of blank captions: told as a warning, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Corpus(Sequence[Record]):
         notes: what happened while reading that a reader of the result must know.
         file: where the captioner's captions were read from, where that is a file of the user's own;
             plays no part in the digest.
+        blanks: side to how many of its captions were blank (:func:`is_blank`); they are absent.
     """
 
     dataset: str
@@ -96,6 +98,7 @@ class Corpus(Sequence[Record]):
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
     file: str = ""
+    blanks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -109,10 +112,13 @@ class Corpus(Sequence[Record]):
         trained_on_reference: bool | None = None,
         notes: Sequence[str] = (),
         file: str = "",
+        blank_limit: float = BLANK_LIMIT,
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
-        A caption of more than ``LONGEST`` characters is cut after the last whole word within them.
+        A blank caption is an absent one, on both sides: its image is not described, so coverage
+        falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
+        ``LONGEST`` characters is cut after the last whole word within them.
 
         Args:
             records: the images, in the order of the captioner's file.
@@ -123,16 +129,19 @@ class Corpus(Sequence[Record]):
             trained_on_reference: see the class.
             notes: see the class.
             file: see the class.
+            blank_limit: the share of a side's captions, in [0, 1], above which blanks are refused.
 
         Raises:
-            DataError: on no records, two different records of one id, or an unknown label.
+            DataError: on no records, two different records of one id, an unknown label, or too
+                many blank captions.
         """
         rows, extra = _unique(records)
         if not rows:
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: no images")
+        rows, blanks = _without_blanks(rows)
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
         sorted_rows, cut = _within_length([rows[i] for i in order])
-        return cls(
+        found = cls(
             dataset=dataset,
             captioner=captioner,
             ids=tuple(row.id for row in sorted_rows),
@@ -149,7 +158,10 @@ class Corpus(Sequence[Record]):
             trained_on_reference=trained_on_reference,
             notes=(*notes, *extra, *cut),
             file=file,
+            blanks=blanks,
         )
+        told = [note for side in SIDES for note in _check_blanks(found, side, blank_limit)]
+        return replace(found, notes=(*found.notes, *told))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -179,6 +191,11 @@ class Corpus(Sequence[Record]):
         """The captions of one side, ``model`` or ``human``."""
         return {"model": self.model, "human": self.human}[name]
 
+    def blank_share(self, side: str) -> float:
+        """Share of a side's captions that were blank, in [0, 1]; 0 if it has none."""
+        blanks = self.blanks.get(side, 0)
+        return blanks / (blanks + len(self.side(side))) if blanks else 0.0
+
     def rewrite(self, sides: Mapping[str, Captions]) -> Corpus:
         """The same corpus with other captions on the named sides."""
         return replace(
@@ -204,6 +221,8 @@ class Corpus(Sequence[Record]):
             None if self.vocabulary is None else sorted(self.vocabulary),
         ]
         sha.update(json.dumps(extra).encode())
+        if any(self.blanks.values()):  # a blank is told, an image without a caption may not be
+            sha.update(json.dumps(sorted(self.blanks.items())).encode())
         return sha.hexdigest()
 
 
@@ -277,6 +296,39 @@ def _cut(text: str) -> str:
         return head
     words = head.rsplit(None, 1)
     return words[0] if len(words) == 2 and not head[-1].isspace() else head
+
+
+def _without_blanks(rows: Iterable[Record]) -> tuple[list[Record], dict[str, int]]:
+    """Records without their blank captions, and how many each side had."""
+    kept, blanks = [], dict.fromkeys(SIDES, 0)
+    for row in rows:
+        human = tuple(text for text in row.human if not is_blank(text))
+        silent = row.model is not None and is_blank(row.model)
+        if silent or len(human) < len(row.human):
+            blanks["model"] += silent
+            blanks["human"] += len(row.human) - len(human)
+            kept.append(replace(row, model=None if silent else row.model, human=human))
+        else:
+            kept.append(row)
+    return kept, blanks
+
+
+def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
+    """What is told of a side's blank captions, if there are any."""
+    blanks, share = corpus.blanks[side], corpus.blank_share(side)
+    if not blanks:
+        return []
+    fault = (
+        f"{blanks} of {blanks + len(corpus.side(side))} {side} captions ({share:.1%}) are blank "
+        "(empty, without a word, or NaN, None, null)"
+    )
+    if share > limit:
+        raise DataError(
+            f"dataset {corpus.dataset!r}, captioner {corpus.captioner!r}: {fault}, above the limit "
+            f"of {limit:.0%}; complete the captions, or raise dataset.blank_limit"
+        )
+    warning = "warning: " if share > BLANK_WARNING else ""
+    return [f"{warning}{fault}: they count as absent, and coverage falls"]
 
 
 def _column(captions: Iterable[Sequence[str]]) -> Captions:

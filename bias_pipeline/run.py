@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 
 from bias_pipeline import __version__
 from bias_pipeline.attackers.record import recording
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.progress import bar
 from bias_pipeline.results import Result, Row
 from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Estimate, against
+from bias_pipeline.text.speech import captioned, speeches
 
 
 @dataclass(frozen=True)
@@ -64,17 +65,18 @@ def run_cell(
     account = asdict(training)
     curves = account.pop("curves")  # a line an epoch: a table beside the manifest
     manifest = {
-        **_manifest(corpus, score, splits),
+        **_manifest(corpus, metric, score, splits),
         "metric": _reading(metric.info, score),
         "training": account,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 3),
         **(facts or {}),
     }
+    compared = {*HEADLINES, *(reading.part for reading in metric.info.readings.values())}
     draws = {
         name: own
         for name, part in score.parts.items()
-        if name in HEADLINES and (own := part.estimate.draws)
+        if name in compared and (own := part.estimate.draws)
     }
     tables = {**score.tables, **({"curves": curves} if curves else {})}
     return Result(run_id, rows, manifest, score.predictions, corpus.ids, tables, draws)
@@ -136,12 +138,20 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
     return {
         "title": info.title,
         "direction": info.direction,
+        "question": info.question,
+        "readings": {
+            name: asdict(reading)
+            for name, reading in info.readings.items()
+            if reading.part in score.parts
+        },
         "neutral": neutral,
         "range": {name: list(score.parts[name].bounds(name, info)) for name in neutral},
     }
 
 
-def _manifest(corpus: Corpus, score: Score, splits: Sequence[Split]) -> dict[str, object]:
+def _manifest(
+    corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
+) -> dict[str, object]:
     return {
         "corpus": {
             "digest": corpus.digest,
@@ -149,7 +159,13 @@ def _manifest(corpus: Corpus, score: Score, splits: Sequence[Split]) -> dict[str
             "n_images": len(corpus),
             "n_model_captions": len(corpus.model),
             "n_human_captions": len(corpus.human),
+            "blanks": dict(corpus.blanks),
+            "blank_share": {side: corpus.blank_share(side) for side in SIDES},
+            "captioned": captioned(corpus, metric.attribute),
             "trained_on_reference": corpus.trained_on_reference,
+        },
+        "speech": {
+            side: asdict(speech) for side, speech in speeches(corpus, metric.attribute).items()
         },
         "audit": dict(score.audit),
         "image_std": {name: part.estimate.image_std for name, part in score.parts.items()},

@@ -58,7 +58,8 @@ def test_e11_what_is_ours_but_no_thing_to_configure_is_refused(target: str) -> N
     assert not is_allowed(target)
 
 
-def test_no_private_module_is_imported_to_be_looked_into() -> None:
+def test_no_private_module_is_imported_to_be_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "bias_pipeline.datasets._unpickle_child", raising=False)
     is_allowed("bias_pipeline.datasets._unpickle_child.Anything")
     assert "bias_pipeline.datasets._unpickle_child" not in sys.modules
 

@@ -1,4 +1,4 @@
-"""Which captioner is better: every pair of finished results, and what can be said of the first."""
+"""Which captioners cannot be told apart: leaderboards of headlines, every pair tested."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ import numpy.typing as npt
 
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results import Result, Row
-from bias_pipeline.stats.bootstrap import Draws, Estimate
+from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 
 FloatArray = npt.NDArray[np.float64]
-
-# What the winner makes the first captioner: whether quality is compared, then who won.
-_WORDS = {
-    False: {"first": "fairer", "other": "less fair"},
-    True: {"first": "better", "other": "worse"},
-}
 
 
 @dataclass(frozen=True)
@@ -41,50 +35,20 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Duel:
-    """The first captioner against another.
-
-    Attributes:
-        other: the other's name.
-        difference: of what is ranked, first minus other, with p adjusted for all pairs (Holm).
-        level: of the interval; p counts below 1 - level.
-    """
-
-    other: str
-    difference: Estimate
-    level: float
-
-    @property
-    def winner(self) -> str:
-        """``first``, ``other`` or empty: which of the two is fairer beyond chance."""
-        if not self.difference.p_value < 1 - self.level:
-            return ""
-        return "other" if self.difference.value > 0 else "first"
-
-
-@dataclass(frozen=True)
 class Contest:
     """Captioners under one headline of one metric, all else equal.
 
     Attributes:
         metric: its name.
         part: the headline.
-        first: the captioner that was named first.
         standings: the fairest first.
-        duels: the first against every other, in the order of naming.
         quality: whether what is compared is how good captions are, not how fair.
     """
 
     metric: str
     part: str
-    first: str
     standings: Sequence[Standing]
-    duels: Sequence[Duel]
     quality: bool = False
-
-    def verdicts(self) -> list[str]:
-        """One sentence a duel."""
-        return [_verdict(self, duel) for duel in self.duels]
 
 
 def contests(
@@ -134,7 +98,7 @@ def _contest(
     level: float,
 ) -> Contest:
     rows = {r.rows[0].captioner: _headline(r, part) for r in results}
-    placed = {r.rows[0].captioner: _unfairness(r, part, draws[r.run_id][part]) for r in results}
+    placed = {r.rows[0].captioner: draws_ranked(r, part, draws[r.run_id][part]) for r in results}
     pairs = list(combinations(rows, 2))
     found = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in found])
@@ -142,17 +106,10 @@ def _contest(
     means = {name: float(own.per_seed.mean()) for name, own in placed.items()}
     order = sorted(rows, key=lambda name: means[name])
     letters = significance_groups(order, differ)
-    first = next(iter(rows))
     return Contest(
-        metric=rows[first].metric,
+        metric=rows[order[0]].metric,
         part=part,
-        first=first,
         standings=[Standing(rows[name], means[name], letters[name]) for name in order],
-        duels=[
-            Duel(two, Estimate(**{**vars(estimate), "p_value": p}), level)
-            for (one, two), estimate, p in zip(pairs, found, adjusted, strict=True)
-            if one == first
-        ],
         quality=higher_is_better(results[0]),
     )
 
@@ -161,8 +118,8 @@ def _headline(result: Result, part: str) -> Row:
     return next(row for row in result.rows if row.part == part)
 
 
-def _unfairness(result: Result, part: str, own: Draws) -> Draws:
-    """What is ranked: see :class:`Standing`."""
+def draws_ranked(result: Result, part: str, own: Draws) -> Draws:
+    """A number under resampling as it is ranked; see :class:`Standing`."""
     return Draws(ranked(result, part, own.per_seed), ranked(result, part, own.resampled))
 
 
@@ -188,24 +145,3 @@ def higher_is_better(result: Result) -> bool:
     """Whether a metric tells how good captions are, not how fair."""
     reading = result.manifest.get("metric", {})
     return isinstance(reading, Mapping) and str(reading.get("direction", "")).startswith("higher")
-
-
-def _verdict(contest: Contest, duel: Duel) -> str:
-    name = contest.metric if contest.part == "score" else f"{contest.metric} {contest.part}"
-    p = duel.difference.p_value
-    told = "p < 0.001" if p < 0.001 else f"p {p:.3f}"
-    numbers = f"(difference {_told(contest, duel.difference)}, {told} after Holm)"
-    if not duel.winner:
-        return f"{name}: {contest.first} and {duel.other} cannot be told apart {numbers}"
-    better = _WORDS[contest.quality][duel.winner]
-    return f"{name}: {contest.first} is {better} than {duel.other} {numbers}"
-
-
-def _told(contest: Contest, difference: Estimate) -> str:
-    """A difference of headlines with its interval; what was turned around to be ranked is back."""
-    digits, scale = (1, 100) if contest.standings[0].row.unit == "fraction" else (2, 1)
-    ends = [scale * difference.ci_low, scale * difference.ci_high]
-    value = scale * difference.value
-    if contest.quality:
-        value, ends = -value, [-ends[1], -ends[0]]
-    return f"{value:+.{digits}f} [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]"

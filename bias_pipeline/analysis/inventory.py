@@ -19,6 +19,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         captions = corpus.side(side)
         described = len(np.unique(captions.images))
         facts[f"{side} captions"] = f"{len(captions)} of {described} images"
+        facts[f"blank {side} captions"] = _blanks(corpus, side)
     for attribute, grouping in corpus.groupings.items():
         labelled = grouping.codes >= 0
         for code, group in enumerate(grouping.names):
@@ -33,6 +34,11 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )
     return facts
+
+
+def _blanks(corpus: Corpus, side: str) -> str:
+    count = corpus.blanks.get(side, 0)
+    return f"{count} ({corpus.blank_share(side):.1%})" if count else "0"
 
 
 def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus, Record, id_key
+from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record, id_key
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.coco_files import (
     human_captions,
@@ -57,6 +57,7 @@ class CocoDataset(Dataset):
             attribute knows.
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
+        blank_limit: the share of blank captions of a side above which it is refused.
     """
 
     name = "coco"
@@ -76,6 +77,7 @@ class CocoDataset(Dataset):
         annotator: str = MAJORITY,
         labels: Mapping[str, LabelMap] | None = None,
         trained_on_reference: bool | None = None,
+        blank_limit: float = BLANK_LIMIT,
     ) -> None:
         self.root = Path(root)
         usual = attributes is None
@@ -97,6 +99,7 @@ class CocoDataset(Dataset):
         self.annotator = annotator
         self.labels = labels or {}
         self.trained_on_reference = trained_on_reference
+        self.blank_limit = blank_limit
 
     def _file(self, named: str | None, usual: str, look: bool) -> Path | None:
         if named:
@@ -182,6 +185,7 @@ class CocoDataset(Dataset):
             captioner=safe_name(path.stem),
             groups={attribute.name: (labels.groups, labels.map)},
             trained_on_reference=self.trained_on_reference,
+            blank_limit=self.blank_limit,
             notes=notes,
             file=str(path.resolve()),
         )

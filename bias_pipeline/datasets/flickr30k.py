@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import canonical_id
+from bias_pipeline.corpus import BLANK_LIMIT, canonical_id
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.json_files import expect, load_json, open_input
 from bias_pipeline.datasets.label_files import MAJORITY, Labels
@@ -41,6 +41,7 @@ class Flickr30kDataset(CocoDataset):
         annotator: see :class:`CocoDataset`.
         labels: see :class:`CocoDataset`.
         trained_on_reference: see :class:`CocoDataset`.
+        blank_limit: see :class:`CocoDataset`.
     """
 
     name = "flickr30k"
@@ -57,6 +58,7 @@ class Flickr30kDataset(CocoDataset):
         annotator: str = MAJORITY,
         labels: Mapping[str, LabelMap] | None = None,
         trained_on_reference: bool | None = None,
+        blank_limit: float = BLANK_LIMIT,
     ) -> None:
         super().__init__(
             root,
@@ -69,6 +71,7 @@ class Flickr30kDataset(CocoDataset):
             annotator=annotator,
             labels=labels,
             trained_on_reference=trained_on_reference,
+            blank_limit=blank_limit,
         )
 
     def _labels(self, attribute: Attribute) -> Labels:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus, Record, canonical_id
+from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.datasets.vocabularies import load_vocabulary
@@ -29,6 +29,7 @@ class LicDataset(Dataset):
         vocabularies: path of a vocabulary list, with ``{vocabulary}`` for the name.
         all: the captioners that ``captioner=all`` stands for, where their files are.
         trained_on_reference: whether the captioners were trained on this data set's captions.
+        blank_limit: the share of blank captions of a side above which it is refused.
     """
 
     name = "lic"
@@ -41,6 +42,7 @@ class LicDataset(Dataset):
         vocabularies: str,
         all: Sequence[str],
         trained_on_reference: bool | None = None,
+        blank_limit: float = BLANK_LIMIT,
     ) -> None:
         self.root = Path(root)
         self.human = human
@@ -48,6 +50,7 @@ class LicDataset(Dataset):
         self.vocabularies = vocabularies
         self.listed = tuple(all)
         self.trained_on_reference = trained_on_reference
+        self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
         """The names of the map."""
@@ -80,6 +83,7 @@ class LicDataset(Dataset):
             groups={attribute.name: (names, labels)},
             vocabulary=self._vocabulary(captioner),
             trained_on_reference=self.trained_on_reference,
+            blank_limit=self.blank_limit,
         )
 
     def _file(self, captioner: str, attribute: str) -> str:

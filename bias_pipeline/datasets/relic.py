@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.datasets.vocabularies import load_vocabulary
@@ -28,6 +28,7 @@ class RelicDataset(Dataset):
         vocabularies: where a captioner's published vocabulary may lie, relative to ``root``, with
             ``{vocabulary}`` for the captioner's name; the first that is there is read.
         trained_on_reference: whether the captioners were trained on this data set's captions.
+        blank_limit: the share of blank captions of a side above which it is refused.
     """
 
     name = "relic"
@@ -39,12 +40,14 @@ class RelicDataset(Dataset):
         captioners: Mapping[str, str],
         vocabularies: Sequence[str] = (),
         trained_on_reference: bool | None = None,
+        blank_limit: float = BLANK_LIMIT,
     ) -> None:
         self.root = Path(root)
         self.path = self.root / file
         self.columns = captioners
         self.vocabularies = tuple(vocabularies)
         self.trained_on_reference = trained_on_reference
+        self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
         """The names of the map."""
@@ -76,6 +79,7 @@ class RelicDataset(Dataset):
             groups={attribute.name: (names, labels)},
             vocabulary=self._vocabulary(captioner),
             trained_on_reference=self.trained_on_reference,
+            blank_limit=self.blank_limit,
         )
 
     def _rows(self) -> Rows:

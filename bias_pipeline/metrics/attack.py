@@ -19,7 +19,7 @@ from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.declared import Count, Share
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.intersection import Intersection
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
@@ -293,6 +293,7 @@ class _Attack:
         return self._done[key]
 
     def _attack(self, data: Labelled) -> Predictions:
+        self._check_tested(data)
         answers = self.metric.probe.fit_predict(data, self.splits)
         self.trained.append(answers)
         self._verbatim.setdefault(data.name, _verbatim_share(data, self.splits))
@@ -317,6 +318,17 @@ class _Attack:
                 f"or more with at least {SMALLEST_GROUP} captioned images each"
             )
         return tables
+
+    def _check_tested(self, data: Labelled) -> None:
+        """A seed without a test caption of every group has no score, and with it the metric."""
+        for split in self.splits:
+            _, test = split.select(data.captions.images, data.labels)
+            if not len(test):
+                raise NotApplicableError(
+                    f"captioner {self.ready.captioner!r}: none of {len(data.captions)} captions "
+                    f"({data.name}) can be tested with seed {split.seed}; score more images of "
+                    "each group"
+                )
 
     def _check_words(self, side: str, captions: Captions) -> None:
         special = np.array(

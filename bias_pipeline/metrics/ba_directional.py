@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
@@ -59,6 +59,8 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Wang and Russakovsky 2021, eq. 2-3",
+        question="tasks",
+        readings={"t_to_a": Reading("t_to_a:named", named=True)},
         source_identifying=True,
         amplification=True,
         directional=True,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from bias_pipeline.attribute import Attribute, TaskVocabulary
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 from bias_pipeline.metrics.counting import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     ABSENT,
@@ -52,6 +52,8 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         neutral=0.0,
         direction="lower is fairer; above 0 objects lean to their groups more than in the labels",
         reference="Zhao et al. 2017, section 4",
+        question="tasks",
+        readings={"score": Reading("score", named=True)},
         source_identifying=True,
         amplification=True,
     )

@@ -19,6 +19,37 @@ from bias_pipeline.stats.bootstrap import Estimate
 HEADLINES = ("score", "a_to_t", "t_to_a")
 
 
+# What metrics ask of a captioner, in the order in which an audit answers.
+QUESTIONS: Mapping[str, str] = {
+    "leakage": "Does it give the group away?",
+    "misgendering": "Does it name the wrong group?",
+    "tasks": "Does it put tasks to groups?",
+    "mentions": "How often does it name each group?",
+    "quality": "How well does it describe?",
+}
+# Ways to speak, alike for all groups, that move scores without any bias; see ``text.speech``.
+TRAITS = ("words", "vocabulary", "neutral")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The part that a conclusion on a headline may rest on.
+
+    Attributes:
+        part: its name; may be the headline itself. Where a part ``NAME:increase`` stands beside it,
+            that is the part less people's, which is ``NAME:human``.
+        follows: the traits that move it too, of :data:`TRAITS`: it permits conclusions only on
+            speakers who are alike in them. Empty: a captioner that merely says more or less, for
+            all groups alike, does not move it.
+        named: whether it rests on the captions that name one group alone; where few do, it says
+            nothing of the captioner.
+    """
+
+    part: str
+    follows: tuple[str, ...] = ()
+    named: bool = False
+
+
 @dataclass(frozen=True)
 class MetricInfo:
     """What a reader must know of a metric.
@@ -35,6 +66,10 @@ class MetricInfo:
         neutral: the headline of a captioner that adds no bias.
         direction: how to read it.
         reference: paper and equation.
+        question: which of :data:`QUESTIONS` it answers.
+        readings: headline to what a conclusion on it may rest on. A headline without one follows
+            how much a captioner says, so nothing is concluded from it. Each is tested on planted
+            captioners (``tests/analysis/test_readings.py``).
         source_identifying: tells bias of the data from bias the captioner adds.
         learnable: learns what bias is instead of counting listed words.
         amplification: says by how much the captioner amplifies.
@@ -53,6 +88,8 @@ class MetricInfo:
     neutral: float
     direction: str
     reference: str
+    question: str
+    readings: Mapping[str, Reading] = field(default_factory=dict)
     source_identifying: bool = False
     learnable: bool = False
     amplification: bool = False
@@ -61,6 +98,21 @@ class MetricInfo:
     consistent: bool = False
     directional: bool = False
     language_aware: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what conclusions will rest on.
+
+        Raises:
+            ValueError: if the question, a headline or a trait is unknown.
+        """
+        traits = {trait for reading in self.readings.values() for trait in reading.follows}
+        unknown = [
+            *({self.question} - set(QUESTIONS)),
+            *(set(self.readings) - set(HEADLINES)),
+            *(traits - set(TRAITS)),
+        ]
+        if unknown:
+            raise ValueError(f"metric {self.name!r}: {unknown[0]!r} is unknown")
 
 
 # What a number of a unit cannot leave; a fraction may be a difference of two.

@@ -11,7 +11,7 @@ from scipy import sparse
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 from bias_pipeline.metrics.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting import (
     COUNT,
@@ -90,6 +90,10 @@ class Cooccurrence(TaskMetric):
         neutral=0.0,
         direction="lower is fairer; above 0 objects go with one group more than people put them",
         reference="Seshadri et al. 2024; Lin et al. 2019; Hendricks et al. 2018",
+        question="tasks",
+        readings={
+            "score": Reading("score", follows=("words", "vocabulary", "neutral"), named=True)
+        },
         source_identifying=True,
         amplification=True,
     )

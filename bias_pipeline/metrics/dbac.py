@@ -9,7 +9,7 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.metrics.base import Metric, MetricInfo, Score
+from bias_pipeline.metrics.base import Metric, MetricInfo, Reading, Score
 from bias_pipeline.metrics.counting import choice, support
 from bias_pipeline.metrics.dbac_counts import Counts
 from bias_pipeline.metrics.dbac_direction import Direction
@@ -71,6 +71,11 @@ class DBAC(Metric):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="DBAC, eq. 5-8",
+        question="tasks",
+        readings={
+            headline: Reading(f"{headline}:shared", follows=("words", "vocabulary"))
+            for headline in ("a_to_t", "t_to_a")
+        },
         source_identifying=True,
         learnable=True,
         amplification=True,

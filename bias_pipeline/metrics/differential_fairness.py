@@ -11,7 +11,7 @@ from scipy import sparse
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 from bias_pipeline.metrics.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting import (
     About,
@@ -66,6 +66,8 @@ class DifferentialFairness(TaskMetric):
         neutral=0.0,
         direction="lower is fairer; above 0 groups differ more in captions than in people's",
         reference="Foulds et al. 2020, definition 3.1 and section 4; bias amplification: section 5",
+        question="tasks",
+        readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         amplification=True,
     )

@@ -16,7 +16,7 @@ from bias_pipeline.corpus import Corpus
 from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.hashing import keys_of, stream
-from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Reading, Score
 from bias_pipeline.metrics.counting import (
     FloatArray,
     IntArray,
@@ -81,6 +81,8 @@ class DPA(Metric):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Tokas et al. 2024",
+        question="tasks",
+        readings={"t_to_a": Reading("t_to_a", named=True)},
         source_identifying=True,
         learnable=True,
         amplification=True,

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.corpus import SIDES
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 from bias_pipeline.metrics.counting import (
     SHARE,
     About,
@@ -32,6 +32,7 @@ class GenderError(CountingMetric):
     A caption that names no group or several is not wrong, so silence lowers the error: read the
     neutral rate beside it. Where next to no caption names a group there is no error. ``human`` is
     the same of people's captions, ``named`` the error over captions that name one group alone,
+    which silence does not lower, ``named:human`` people's and ``named:increase`` their difference,
     ``group:NAME`` the error on a group's images. Any number of groups will do.
 
     Args:
@@ -53,6 +54,8 @@ class GenderError(CountingMetric):
         neutral=0.0,
         direction="lower is fairer; 0: nobody is called what they are not",
         reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
+        question="misgendering",
+        readings={"score": Reading("named", named=True)},
     )
 
     def __init__(
@@ -80,6 +83,8 @@ class GenderError(CountingMetric):
             }
             if "human" in found:
                 values["human"] = groups.error(found["human"], self.over)
+                values["named:human"] = groups.error(found["human"], "named")
+                values["named:increase"] = values["named"] - values["named:human"]
             values |= {f"group:{name}": rates[:, a, 1] for a, name in enumerate(seen.groups)}
             return values
 
@@ -87,7 +92,11 @@ class GenderError(CountingMetric):
             tables={side: outcome_table(seen, side) for side in sides},
             numbers=numbers,
             about=about["model"],
-            parts={"human": about[sides[-1]]},
+            parts={
+                "human": about[sides[-1]],
+                "named:human": about[sides[-1]],
+                "named:increase": About(about["model"].images),
+            },
         )
 
 

@@ -49,6 +49,7 @@ class GenderRatio(CountingMetric):
         neutral=0.0,
         direction="0 is fairest; above 0 captions name the first group too often",
         reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
+        question="mentions",
         amplification=True,
     )
 

@@ -47,6 +47,7 @@ class GroupAccuracy(CountingMetric):
         neutral=0.0,
         direction="lower is fairer; 0: all groups are named rightly equally often",
         reference="Hendricks et al. 2018, section 4 (outcome divergence); the gap is ours",
+        question="misgendering",
     )
 
     def __init__(

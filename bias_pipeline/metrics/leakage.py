@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bias_pipeline.metrics.attack import CaptionAttack
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 
 
 class Leakage(CaptionAttack):
@@ -29,6 +29,8 @@ class Leakage(CaptionAttack):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner leaks more than people do",
         reference="Wang et al. 2019, section 3; on captions: ImageCaptioner2, section 3",
+        question="leakage",
+        readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         learnable=True,
         amplification=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bias_pipeline.metrics.attack import CaptionAttack
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 
 
 class LIC(CaptionAttack):
@@ -31,6 +31,8 @@ class LIC(CaptionAttack):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner leaks more than people do",
         reference="Hirota et al. 2022, eq. 2-4",
+        question="leakage",
+        readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         learnable=True,
         amplification=True,

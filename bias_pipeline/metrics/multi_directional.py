@@ -61,6 +61,7 @@ class MultiDirectional(LabelledTaskMetric):
         neutral=0.0,
         direction="lower is fairer; 0 to 1 and above 0 by chance unless absolute=false",
         reference="Zhao et al. 2023, eq. 3-6",
+        question="tasks",
         source_identifying=True,
         amplification=True,
         directional=True,

@@ -14,7 +14,7 @@ from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Reading
 from bias_pipeline.metrics.caption_sides import key, mean_of
 from bias_pipeline.metrics.counting import (
     SHARE,
@@ -99,6 +99,8 @@ class Quality(CountingMetric):
         neutral=0.0,
         direction="higher is better; 0: describes as one more person would",
         reference="Vedantam et al. 2015, section 5; Papineni et al. 2002; the pairing is ours",
+        question="quality",
+        readings={"score": Reading("score")},
     )
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.report.bibliography import SOURCES
 from bias_pipeline.report.catalogue import PROPERTIES
@@ -63,6 +63,8 @@ def card(name: str) -> str:
     info: MetricInfo = metric.info
     facts = {
         "read": f"{info.direction}; {info.neutral:g} means no bias",
+        "asks": QUESTIONS[info.question],
+        "concluded from": _concluded(info),
         "range": _range(info),
         "source": _sources(name, info),
         "properties": ", ".join(_spoken(p) for p in PROPERTIES if getattr(info, p)) or "none",
@@ -101,6 +103,16 @@ def _range(info: MetricInfo) -> str:
     unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
     bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
     return f"{bounds}, {unit}"
+
+
+def _concluded(info: MetricInfo) -> str:
+    """The readings that audits and gates conclude from, and between whom."""
+    told = [
+        f"`{reading.part}`"
+        + (f", among captioners of like {' and '.join(reading.follows)}" if reading.follows else "")
+        for reading in info.readings.values()
+    ]
+    return "; ".join(told) or "nothing: its headlines follow how much is said, or have no side"
 
 
 def _sources(name: str, info: MetricInfo) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bias_pipeline.analysis.doubts import COVERAGE
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
@@ -31,6 +32,7 @@ CHOICES = (
 )
 _NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
+BLANK, UNCOVERED = "‡", "§"
 PLAIN_WIDTH = 1000  # nothing wraps where lines may be long
 
 
@@ -159,7 +161,7 @@ def _line(
     result: Result, varying: Sequence[str], headlines: Sequence[str], sides: Sequence[str]
 ) -> list[str]:
     rows = {row.part: row for row in result.rows}
-    first = next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
+    first = _shown(result)
     mark = "" if _amplifies(result) else " †"
     names = [str(getattr(first, name)) + (mark if name == "captioner" else "") for name in varying]
     scores = [headline_cell(rows[p], result) if p in rows else "–" for p in headlines]
@@ -169,10 +171,28 @@ def _line(
         *scores,
         "–" if math.isnan(first.p_value) else f"{first.p_value:.3f}",
         *attacked,
-        percent(first.coverage, 0),
+        percent(first.coverage, 0) + _marks(first, result),
         percent(first.neutral_rate, 0),
         str(first.n_images),
     ]
+
+
+def _shown(result: Result) -> Row:
+    """The row whose coverage and neutral rate stand in the table."""
+    rows = {row.part: row for row in result.rows}
+    return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
+
+
+def _marks(row: Row, result: Result) -> str:
+    """Signs beside a coverage: blank captions, and too few images for a verdict."""
+    return f" {BLANK}" * has_blanks(result) + f" {UNCOVERED}" * (row.coverage < COVERAGE)
+
+
+def has_blanks(result: Result) -> bool:
+    """Whether captions of a result were blank."""
+    corpus = result.manifest.get("corpus", {})
+    blanks = corpus.get("blanks", {}) if isinstance(corpus, Mapping) else {}
+    return any(blanks.values()) if isinstance(blanks, Mapping) else False
 
 
 def headline_name(row: Row) -> str:
@@ -235,6 +255,12 @@ def _notes(results: Sequence[Result]) -> list[str]:
         notes.append(
             "† not known to be trained on captions of this data set: read a bias difference, "
             "not an amplification"
+        )
+    if any(has_blanks(result) for result in results):
+        notes.append(f"{BLANK} blank captions, counted above, are absent: they lower the coverage")
+    if any(_shown(result).coverage < COVERAGE for result in results):
+        notes.append(
+            f"{UNCOVERED} rests on less than {COVERAGE:.0%} of the labelled images: no verdict"
         )
     return [*notes, "↑ above neutral, ↓ below, ≈ the interval holds it", *_directions(results)]
 

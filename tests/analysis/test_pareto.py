@@ -130,17 +130,9 @@ def test_e9_a_hostile_captioner_makes_no_element(name: str) -> None:
     assert hostile.count("<tr>") == plain.count("<tr>")
 
 
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ((2.0, 1.0), "quality: a is better than b (difference +9"),
-        ((1.0, 2.0), "a is worse than b"),
-    ],
-)
-def test_quality_is_compared_by_what_is_better(values: tuple[float, float], told: str) -> None:
+@pytest.mark.parametrize(("values", "best"), [((2.0, 1.0), "a"), ((1.0, 2.0), "b")])
+def test_quality_is_ranked_by_what_is_better(values: tuple[float, float], best: str) -> None:
     results = cells({"a": (values[0], 0.1), "b": (values[1], 0.1)})[::2]
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in results}
     (found,) = contests(results, draws)
-    assert told in found.verdicts()[0]
-    best = "a" if values[0] > values[1] else "b"
     assert found.standings[0].row.captioner == best

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.world import generate
 from tests.cli.commands import SMALL, Run, results
 
 QUICK = ("dataset.n_images=1500", "seeds=3", "logger=csv")
@@ -62,3 +66,106 @@ def test_cells_of_different_metrics_are_not_compared(run: Run, tmp_path: Path) -
 def test_without_a_score_it_says_what_is_needed(run: Run) -> None:
     code, text = run("compare", "faithful", "amplifier", "metric.sides=[model]", *SMALL)
     assert (code, "dataset.captions" in text) == (3, True), text
+
+
+# --- a gate
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of COCO files, with captioners as files of one name in folders of their own."""
+    root = tmp_path_factory.mktemp("files")
+    write(generate(n_images=1000), root, CAPTIONERS)
+    for name in ("faithful", "amplifier", "stereotyper"):
+        place = root / name
+        place.mkdir()
+        (root / "captioners" / f"{name}.json").rename(place / "results.json")
+    return root
+
+
+def own(files: Path) -> list[str]:
+    return [
+        "dataset=coco",
+        f"dataset.attributes={files / 'attributes.csv'}",
+        f"dataset.captions={files / 'annotations' / 'captions.json'}",
+        "logger=csv",
+        "seeds=2",
+        "stats.resamples=100",
+    ]
+
+
+def rewritten(files: Path, folder: Path, caption: str, every: int = 1) -> str:
+    """The captions of ``faithful``, every so many of them another."""
+    told = json.loads((files / "faithful" / "results.json").read_text())
+    for row in told[::every]:
+        row["caption"] = caption
+    folder.mkdir()
+    (folder / "results.json").write_text(json.dumps(told))
+    return str(folder / "results.json")
+
+
+def named(files: Path, name: str) -> str:
+    return str(files / name / "results.json")
+
+
+def test_files_of_one_name_are_told_apart(run: Run, files: Path) -> None:
+    pair = named(files, "amplifier"), named(files, "faithful")
+    code, text = run("compare", *pair, *own(files))
+    told = "lic: amplifier/results.json is less fair than faithful/results.json"
+    assert (code, told in text) == (0, True), text
+
+
+@pytest.mark.parametrize("metric", ["lic", "gender_error"])
+def test_the_unbiased_does_not_lose_to_one_who_says_a_person(
+    run: Run, files: Path, tmp_path: Path, metric: str
+) -> None:
+    person = rewritten(files, tmp_path / "person", "a person")
+    words = (*own(files), f"metric={metric}", "--fail-if-worse")
+    code, text = run("compare", named(files, "faithful"), person, *words)
+    assert (code, "no verdict on" in text) == (3, True), text
+
+
+def test_blanks_do_not_win(run: Run, files: Path, tmp_path: Path) -> None:
+    blank = rewritten(files, tmp_path / "blank", "NaN", every=10)
+    code, text = run("compare", blank, named(files, "amplifier"), *own(files))
+    assert (code, "of the captions of blank/results.json are blank" in text) == (0, True), text
+
+
+def test_a_misgendering_captioner_does_not_pass(run: Run, files: Path) -> None:
+    pair = named(files, "stereotyper"), named(files, "faithful")
+    code, text = run("compare", *pair, *own(files), "metric=gender_error", "--fail-if-worse")
+    assert (code, "gate not passed: 1 of 1" in text) == (1, True), text
+
+
+def test_a_difference_that_does_not_matter_passes(run: Run, files: Path) -> None:
+    pair = named(files, "stereotyper"), named(files, "faithful")
+    words = (*own(files), "metric=gender_error", "--fail-if-worse", "--least", "0.5")
+    code, text = run("compare", *pair, *words)
+    assert (code, "gate passed: 0 of 1" in text) == (0, True), text
+
+
+def test_an_absent_file_costs_no_work(run: Run, files: Path, tmp_path: Path) -> None:
+    code, text = run("compare", named(files, "faithful"), "v2/results.json", *own(files))
+    assert (code, "v2/results.json" in text) == (5, True), text
+    assert results(tmp_path) == []
+
+
+def test_an_unknown_captioner_costs_no_work(run: Run, tmp_path: Path) -> None:
+    assert run("compare", "faithful", "amplfier", *SMALL)[0] == 2
+    assert results(tmp_path) == []
+
+
+def test_one_captioner_under_two_names_is_refused(run: Run, files: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(Path(named(files, "faithful")).read_bytes())
+    code, text = run("compare", named(files, "faithful"), str(copy), *own(files))
+    assert (code, "hold the same captions" in text) == (3, True), text
+
+
+def test_attributes_are_swept(run: Run, files: Path) -> None:
+    pair = named(files, "stereotyper"), named(files, "faithful")
+    code, text = run(
+        "compare", *pair, *own(files), "metric=gender_error,gender_ratio", "attribute=gender,age"
+    )
+    assert (code, "age: gender_ratio: no verdict" in text, "not judged" in text) == (0, True, True)
+    assert "gender_error score (age)" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,32 @@ def test_validate_tells_what_is_there(run: Run, tmp_path: Path) -> None:
         "images with objects 60",
     ):
         assert line in lines, printed
+
+
+def blank(n: int, *texts: str) -> list[dict[str, Any]]:
+    """Captions of which the first n are blank."""
+    told = results()
+    return [{**c, "caption": texts[i % len(texts)]} if i < n else c for i, c in enumerate(told)]
+
+
+def test_validate_counts_blank_captions(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {MINE: blank(6, "", "NaN", " . ")})
+    code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    assert (code, "blank model captions 6 (10.0%)" in lines) == (0, True), printed
+    assert "mine: warning: 6 of 60 model captions (10.0%) are blank" in printed
+
+
+def test_validate_refuses_mostly_blank_captions(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {MINE: blank(40, "none")})
+    code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
+    assert (code, "40 of 60 model captions (66.7%) are blank" in printed) == (3, True), printed
+
+
+def test_the_share_of_blanks_can_be_raised(run: Run, tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "data", {MINE: blank(40, "none")})
+    words = ("dataset=coco", f"dataset.root={root}", "dataset.blank_limit=0.7")
+    assert run("data", "validate", *words)[0] == 0
 
 
 def test_validate_writes_nothing(run: Run, tmp_path: Path) -> None:

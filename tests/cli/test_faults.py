@@ -126,15 +126,35 @@ def test_e5_a_group_that_is_small_on_the_human_side_alone_is_refused(lic: Any) -
 # --- E6: captions without words
 
 
-@pytest.mark.parametrize("caption", ["", "   ", "man", "he . !"])
-def test_e6_captions_without_a_word_are_refused(lic: Any, caption: str) -> None:
+@pytest.mark.parametrize("caption", ["man", "he . !"])
+def test_e6_captions_without_another_word_are_refused(lic: Any, caption: str) -> None:
     code, text = lic({SAT: [{**entry, "pred": caption} for entry in entries()]})
-    assert (code, "hold no word" in text) == (3, True), text
+    assert (code, "hold no word once masked" in text) == (3, True), text
 
 
-def test_e6_some_captions_without_a_word_are_counted(lic: Any) -> None:
+@pytest.mark.parametrize("caption", ["", "   ", "None", "NaN", " . "])
+def test_e6_blank_captions_are_refused(lic: Any, caption: str) -> None:
+    code, text = lic({SAT: [{**entry, "pred": caption} for entry in entries()]})
+    assert (code, "80 of 80 model captions (100.0%) are blank" in text) == (3, True), text
+
+
+@pytest.mark.parametrize(
+    ("caption", "told"),
+    [
+        ("man", "10% of the model captions hold no word once masked"),
+        ("", "warning: 8 of 80 model captions (10.0%) are blank"),
+    ],
+)
+def test_e6_some_captions_without_a_word_are_counted(lic: Any, caption: str, told: str) -> None:
+    rows = [{**e, "pred": caption if i % 10 == 0 else e["pred"]} for i, e in enumerate(entries())]
+    code, text = lic({SAT: rows, HUMAN: people_of(rows)})
+    assert (code, told in text) == (0, True), text
+
+
+def test_e5_a_seed_without_a_test_caption_is_told(lic: Any) -> None:
     rows = [{**e, "pred": "" if i % 10 == 0 else e["pred"]} for i, e in enumerate(entries())]
-    assert "10% of the model captions hold no word" in lic({SAT: rows})[1]
+    code, text = lic({SAT: rows})
+    assert (code, "can be tested with seed" in text) == (3, True), text
 
 
 # --- E7: Unicode

@@ -81,9 +81,18 @@ def test_e1_any_other_content_is_read_or_refused(root: Path, content: Any) -> No
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
 @thin
-def test_e7_any_text_is_a_caption(root: Path, texts: list[str]) -> None:
-    rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
+def test_e7_any_text_with_a_word_is_a_caption(root: Path, texts: list[str]) -> None:
+    rows = [{**e, "pred": f"a dog {texts[i % len(texts)]}"} for i, e in enumerate(entries(20))]
     assert len(load(root, rows, human_entries(10)).model) == 20
+
+
+@given(texts=st.lists(st.text(), min_size=1, max_size=8))
+@thin
+def test_e6_any_text_is_a_caption_or_counted_as_blank(root: Path, texts: list[str]) -> None:
+    rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
+    rows[10:] = entries(20)[10:]
+    found = load(root, rows, human_entries(10))
+    assert len(found.model) + found.blanks["model"] == 20
 
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8), order=st.permutations(range(20)))
@@ -91,7 +100,7 @@ def test_e7_any_text_is_a_caption(root: Path, texts: list[str]) -> None:
 def test_e21_the_order_of_entries_does_not_matter(
     root: Path, texts: list[str], order: list[int]
 ) -> None:
-    rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
+    rows = [{**e, "pred": f"a {texts[i % len(texts)]}"} for i, e in enumerate(entries(20))]
     turned = [rows[i] for i in order]
     human = human_entries(10)
     assert load(root, rows, human).digest == load(root, turned, human[::-1]).digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -107,9 +108,15 @@ def test_any_attribute_can_have_it() -> None:
     assert [named(text, own) for text in texts] == [[], [], ["old"], ["young"], []]
 
 
-def test_a_context_that_is_a_name_alone_is_refused_with_what_to_write() -> None:
-    with pytest.raises(UsageError, match=r"\+context@attribute\.applies_to=person"):
+def test_a_context_that_is_a_name_alone_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be a configuration of a Context"):
         attribute("age", "+attribute.applies_to=person")
+
+
+def test_in_python_it_is_refused_with_what_to_write_in_yaml() -> None:
+    own = attribute("age")
+    with pytest.raises(UsageError, match=r"\+context@attribute\.applies_to=person"):
+        replace(own, applies_to="person")  # type: ignore[arg-type]
 
 
 def test_a_word_that_waits_for_a_context_is_still_masked() -> None:

@@ -1,0 +1,132 @@
+"""What audits and gates conclude from: saying more or less, for all groups alike, does not move it.
+
+The captioners are those of the embedded data set that differ from ``faithful`` in how they speak
+and in nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import composition
+from bias_pipeline.analysis.doubts import speech_of, unlike
+from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
+from bias_pipeline.results import Result, Row
+from bias_pipeline.run import run_cell
+from tests.metrics.test_contract import NAMES
+
+# Dials, and the traits of speech that they change.
+SPEAKERS: dict[str, tuple[dict[str, float], set[str]]] = {
+    "talkative": ({}, {"words", "vocabulary"}),
+    "quiet": ({"mention_rate": 0.5}, {"words"}),
+    "terse": ({}, {"words", "vocabulary"}),
+    "wordy": ({"length": 1.8}, {"words"}),
+    "poor": ({"vocabulary": 0.6}, {"words", "vocabulary"}),
+    "neutral_speaker": ({}, {"neutral"}),
+}
+WORDS = (
+    "dataset.n_images=1500",
+    "stats.resamples=100",
+    "probe.cache=null",
+    *(
+        f"+dataset.captioners.{name}.{dial}={value}"
+        for name, (dials, _) in SPEAKERS.items()
+        for dial, value in dials.items()
+    ),
+)
+FURTHER = {
+    "dbac": ("metric.positions=1", "metric.min_support=20"),
+    "lic": ("metric.positions=2",),
+    "leakage": ("metric.positions=2",),
+    "cooccurrence": ("metric.min_support=20",),
+}
+SEEDS = (0, 12, 456)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@cache
+def readings(name: str) -> dict[str, Reading]:
+    return dict(composition.cell([f"metric={name}"]).build("metric").info.readings)
+
+
+@cache
+def result(name: str, captioner: str) -> Result:
+    words = [f"metric={name}", f"captioner={captioner}", *WORDS, *FURTHER.get(name, ())]
+    own = composition.cell(words)
+    return run_cell(own.corpus(), own.build("metric"), SEEDS, run_id=captioner)
+
+
+CLAIMS = [
+    (name, reading, speaker)
+    for name in NAMES
+    for reading in readings(name).values()
+    for speaker, (_, changed) in SPEAKERS.items()
+    if name != "quality" and not changed & set(reading.follows)
+]
+
+
+def row(name: str, part: str, speaker: str) -> Row:
+    return next(row for row in result(name, speaker).rows if row.part == part)
+
+
+@pytest.mark.parametrize(("name", "reading", "speaker"), CLAIMS)
+def test_how_much_is_said_does_not_move_a_reading(
+    name: str, reading: Reading, speaker: str
+) -> None:
+    plain, planted = (row(name, reading.part, own) for own in ("faithful", speaker))
+    assert planted.ci_low <= plain.value <= planted.ci_high
+
+
+@pytest.mark.parametrize(("name", "reading", "speaker"), CLAIMS)
+def test_nobody_is_accused_for_how_much_is_said(name: str, reading: Reading, speaker: str) -> None:
+    assert row(name, reading.part, speaker).ci_low <= 0
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "speaker"),
+    [
+        ("lic", "score", "talkative"),
+        ("dbac", "a_to_t:shared", "poor"),
+        ("dbac", "t_to_a:shared", "wordy"),
+        ("dbac", "a_to_t", "talkative"),
+        ("ba_directional", "a_to_t", "talkative"),
+        ("ba_directional", "t_to_a", "neutral_speaker"),
+    ],
+)
+def test_what_follows_speech_is_moved_by_it(name: str, part: str, speaker: str) -> None:
+    plain, planted = (row(name, part, own) for own in ("faithful", speaker))
+    assert not planted.ci_low <= plain.value <= planted.ci_high
+
+
+@pytest.mark.parametrize(("speaker", "changed"), [(n, own[1]) for n, own in SPEAKERS.items()])
+@pytest.mark.parametrize("trait", ["words", "vocabulary"])
+def test_those_who_speak_unlike_people_are_known(
+    speaker: str, changed: set[str], trait: str
+) -> None:
+    pair = result("gender_error", speaker), result("gender_error", "faithful")
+    reading = Reading("named", follows=(trait,))
+    if trait in changed:
+        assert unlike(*pair, reading), (speech_of(pair[0]), speech_of(pair[1]))
+    elif not changed:
+        assert not unlike(*pair, reading)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_metric_answers_a_known_question(name: str) -> None:
+    info = composition.cell([f"metric={name}"]).build("metric").info
+    assert info.question in QUESTIONS
+    assert set(info.readings) <= set(HEADLINES)
+
+
+def test_an_unknown_trait_is_refused() -> None:
+    info = composition.cell(["metric=lic"]).build("metric").info
+    with pytest.raises(ValueError, match="'mood' is unknown"):
+        replace(info, readings={"score": Reading("score", follows=("mood",))})

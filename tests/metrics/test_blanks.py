@@ -1,0 +1,83 @@
+"""Blank captions make nobody fair: every metric, built from its YAML, with a part of them blank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.analysis.gate import decisions
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.tables import print_results
+from bias_pipeline.results import Result
+from bias_pipeline.run import run_cell
+from tests.metrics.test_contract import NAMES, SEEDS, cell, rebuilt
+
+TEXTS = ("", " . ", "NaN", "None", "null")
+EVERY = 10
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def blanked(corpus: Corpus) -> Corpus:
+    """The same captioner with three in ten captions blank, under another name."""
+    spoiled = [
+        replace(own, model=TEXTS[i % len(TEXTS)]) if i % EVERY < 3 else own
+        for i, own in enumerate(corpus)
+    ]
+    return replace(rebuilt(corpus, spoiled), captioner="blank")
+
+
+@cache
+def result(name: str, blank: bool) -> Result:
+    own = cell(name, "dataset.n_images=700")  # enough of every object for what is left
+    metric, corpus = own.build("metric"), own.corpus()
+    corpus = blanked(corpus) if blank else corpus
+    return run_cell(corpus, metric, SEEDS, run_id=f"{name}-{blank}")
+
+
+def coverages(found: Result) -> Mapping[str, float]:
+    return {row.part: row.coverage for row in found.rows if row.part in HEADLINES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e6_blanks_lower_the_coverage_of_every_headline(name: str) -> None:
+    whole, spoiled = (coverages(result(name, blank)) for blank in (False, True))
+    assert all(spoiled[part] < 0.8 * whole[part] for part in spoiled), (whole, spoiled)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e6_blanks_are_noted(name: str) -> None:
+    notes = result(name, True).manifest["notes"]
+    assert isinstance(notes, list)
+    assert any("captions (30.0%) are blank" in note for note in notes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e6_blanks_are_counted_in_the_manifest(name: str) -> None:
+    corpus = result(name, True).manifest["corpus"]
+    assert isinstance(corpus, dict)
+    assert corpus["blanks"]["model"] == 0.3 * corpus["n_images"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e6_a_captioner_with_blanks_wins_nothing(name: str) -> None:
+    pair = [result(name, True), result(name, False)]
+    draws = {own.run_id: own.draws for own in pair}
+    found = decisions(pair, draws)
+    assert {decision.winner for decision in found} == {""}
+    assert all(decision.doubts for decision in found)
+
+
+def test_e6_the_table_marks_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results([result("gender_error", True)])
+    told = capsys.readouterr().out
+    assert "70 ‡" in told
+    assert "‡ blank captions" in told
