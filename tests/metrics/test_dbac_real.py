@@ -12,6 +12,9 @@ from bias_pipeline import composition
 from bias_pipeline.corpus import Corpus
 from bias_pipeline.hashing import stream
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.dbac_counts import Counts
+from bias_pipeline.metrics.dbac_direction import Direction
+from bias_pipeline.metrics.dbac_findings import Findings
 from bias_pipeline.stats.bootstrap import Estimate
 from tests.corpora import DATA
 
@@ -25,8 +28,8 @@ pytestmark = [
 ]
 CAPTIONERS = ("sat", "nic")
 COMMON = (
-    "metric=dbac", "dataset=lic", f"dataset.root={FOLDER}", "metric.positions=2",
-    "stats.resamples=200", "probe.cache=null",
+    "metric=dbac", "dataset=lic", f"dataset.root={FOLDER}", "stats.resamples=200",
+    "probe.cache=null",
 )  # fmt: skip
 
 
@@ -41,9 +44,12 @@ def sample(corpus: Corpus, part: int, of: int) -> Corpus:
 
 @cache
 def score(captioner: str, support: float = 0.005, part: int = 0, of: int = 1) -> Score:
+    """A→T alone: T→A has an attacker an object."""
     cell = composition.cell([*COMMON, f"captioner={captioner}", f"metric.min_support={support}"])
     corpus, metric = sample(cell.corpus(), part, of), cell.build("metric")
-    return metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 12, 456)))
+    counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
+    splits = metric.draw_splits(corpus, (0, 12, 456))
+    return Findings(Direction(metric, "a_to_t", corpus, counts, splits)).score()
 
 
 def a_to_t(*args: object) -> Estimate:
