@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def run(words: Sequence[str]) -> int:
     if len(set(names)) < 2:
         raise UsageError(f"compare needs two captioners or more, found {len(set(names))}")
     folders = [_folder(name) for name in names]
-    results, draws = _stored(names, folders) if all(folders) else _computed(names, rest)
+    results, draws = _stored(folders) if all(folders) else _computed(names, rest)
     results, namesakes = told_apart(results)
     for told in namesakes:
         print(printable(told))
@@ -132,7 +131,7 @@ def _folder(name: str) -> Path | None:
     return path if (path / "result.json").is_file() else None
 
 
-def _stored(names: Sequence[str], folders: Sequence[Path | None]) -> tuple[list[Result], Drawn]:
+def _stored(folders: Sequence[Path | None]) -> tuple[list[Result], Drawn]:
     results, draws = [], {}
     for folder in folders:
         assert folder is not None
@@ -142,12 +141,12 @@ def _stored(names: Sequence[str], folders: Sequence[Path | None]) -> tuple[list[
             raise ResourceError(f"{folder} holds no whole result; run its cell again")
         results.append(result)
         draws[result.run_id] = store.draws(result.run_id)
-    return _told_apart(results, names), draws
+    return results, draws
 
 
 def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], Drawn]:
     """Everything is read before anything is run, so that a mistake costs no work."""
-    named = _digests(names, rest)
+    _check(names, rest)
     swept = ",".join(quoted(name) for name in names)
     finished = launch.run([*rest, f"captioner={swept}"])
     if finished.exit_code:
@@ -155,11 +154,11 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], 
     store = ResultStore(finished.outputs)
     print()
     draws = {r.run_id: store.draws(r.run_id) for r in finished.results}
-    return _told_apart(finished.results, [named[_digest(r)] for r in finished.results]), draws
+    return list(finished.results), draws
 
 
-def _digests(names: Sequence[str], rest: Sequence[str]) -> dict[str, str]:
-    """Digest of each corpus to the word that names its captioner.
+def _check(names: Sequence[str], rest: Sequence[str]) -> None:
+    """Read every captioner's corpus.
 
     Raises:
         BiasPipelineError: if a captioner is unknown, a file is absent or cannot be scored, or two
@@ -174,7 +173,6 @@ def _digests(names: Sequence[str], rest: Sequence[str]) -> dict[str, str]:
                     f"{found[digest]} and {name} hold the same captions; there is nothing to "
                     "compare"
                 )
-    return found
 
 
 def _single(rest: Sequence[str]) -> list[list[str]]:
@@ -190,45 +188,3 @@ def _single(rest: Sequence[str]) -> list[list[str]]:
     return [
         [*flags, *others, *chosen] for chosen in product(*(choices_in(word) for word in several))
     ]
-
-
-def _digest(result: Result) -> str:
-    corpus = result.manifest.get("corpus", {})
-    return str(corpus.get("digest", "")) if isinstance(corpus, Mapping) else ""
-
-
-def _told_apart(results: Sequence[Result], words: Sequence[str]) -> list[Result]:
-    """Results of captioners of one name under the names that tell their words apart."""
-    own = [result.rows[0].captioner for result in results]
-    words_of: dict[str, set[str]] = {}
-    for name, word in zip(own, words, strict=True):
-        words_of.setdefault(name, set()).add(word)
-    shown = {
-        word: short
-        for several in words_of.values()
-        if len(several) > 1
-        for word, short in distinct_ends(sorted(several)).items()
-    }
-    return [
-        _renamed(result, shown.get(word, name))
-        for result, word, name in zip(results, words, own, strict=True)
-    ]
-
-
-def _renamed(result: Result, name: str) -> Result:
-    return replace(result, rows=[replace(row, captioner=name) for row in result.rows])
-
-
-def distinct_ends(paths: Sequence[str]) -> dict[str, str]:
-    """The shortest ends of paths, of as many parts, that differ.
-
-    Example:
-        >>> distinct_ends(["runs/v1/results.json", "runs/v2/results.json"])
-        {'runs/v1/results.json': 'v1/results.json', 'runs/v2/results.json': 'v2/results.json'}
-    """
-    parts = [Path(path).parts for path in paths]
-    for depth in range(1, max(map(len, parts))):
-        ends = ["/".join(own[-depth:]) for own in parts]
-        if len(set(ends)) == len(set(paths)):
-            return dict(zip(paths, ends, strict=True))
-    return {path: path for path in paths}

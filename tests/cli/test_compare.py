@@ -111,7 +111,7 @@ def named(files: Path, name: str) -> str:
 def test_files_of_one_name_are_told_apart(run: Run, files: Path) -> None:
     pair = named(files, "amplifier"), named(files, "faithful")
     code, text = run("compare", *pair, *own(files))
-    told = "lic: amplifier/results.json is less fair than faithful/results.json"
+    told = "lic: amplifier_results is less fair than faithful_results"
     assert (code, told in text) == (0, True), text
 
 
@@ -122,13 +122,14 @@ def test_the_unbiased_does_not_lose_to_one_who_says_a_person(
     person = rewritten(files, tmp_path / "person", "a person")
     words = (*own(files), f"metric={metric}", "--fail-if-worse")
     code, text = run("compare", named(files, "faithful"), person, *words)
-    assert (code, "no verdict on" in text) == (3, True), text
+    why = {"lic": "no verdict on", "gender_error": "nothing can be said of whom it names"}[metric]
+    assert (code, why in text) == (3, True), text
 
 
 def test_blanks_do_not_win(run: Run, files: Path, tmp_path: Path) -> None:
     blank = rewritten(files, tmp_path / "blank", "NaN", every=10)
     code, text = run("compare", blank, named(files, "amplifier"), *own(files))
-    assert (code, "of the captions of blank/results.json are blank" in text) == (0, True), text
+    assert (code, "of the captions of blank_results are blank" in text) == (0, True), text
 
 
 def test_a_misgendering_captioner_does_not_pass(run: Run, files: Path) -> None:

@@ -95,7 +95,7 @@ def test_an_absent_captioner_file_ends_with_5(run: Run, words: list[str], tmp_pa
 def test_both_sides_of_relic_are_printed(run: Run, tmp_path: Path) -> None:
     root = write_table(tmp_path / "data")
     words = ["dataset=relic", f"dataset.root={root}", "attribute=age", "captioner=all"]
-    code, printed = run(*words, "seeds=1", "stats.resamples=20", "logger=csv")
+    code, printed = run(*words, "seeds=2", "stats.resamples=20", "logger=csv")
     assert code == 0, printed
     assert "–" not in next(line for line in printed.splitlines() if " sat " in line)
 
