@@ -108,6 +108,18 @@ def number(value: float, digits: int = 2) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
+def p_cell(p_value: float) -> str:
+    """A p value to three digits, a dash if there is none.
+
+    Example:
+        >>> p_cell(0.0412), p_cell(1e-9), p_cell(float("nan"))
+        ('0.041', '<0.001', '–')
+    """
+    if math.isnan(p_value):
+        return "–"
+    return "<0.001" if p_value < 0.0005 else f"{p_value:.3f}"
+
+
 def interval(row: Row) -> str:
     """Value and interval, in per cent where the unit is a fraction."""
     written = percent if row.unit == "fraction" else number
@@ -169,7 +181,7 @@ def _line(
     return [
         *names,
         *scores,
-        "–" if math.isnan(first.p_value) else f"{first.p_value:.3f}",
+        p_cell(first.p_value),
         *attacked,
         percent(first.coverage, 0) + _marks(first, result),
         percent(first.neutral_rate, 0),

@@ -1,0 +1,86 @@
+"""DBAC A→T of real captioners: what the number of images and the line to rare tasks move.
+
+Usage: python -m experiments.dbac_readings.support [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT everything is computed and support.csv is written; without it, the table is made from
+the support.csv that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bias_pipeline import composition
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.hashing import stream
+from bias_pipeline.metrics.dbac_counts import Counts
+from bias_pipeline.metrics.dbac_direction import Direction
+from bias_pipeline.metrics.dbac_findings import Findings
+from experiments.study import cell as written
+from experiments.study import markdown
+
+HERE = Path(__file__).resolve().parent
+CAPTIONERS = ("sat", "nic", "oscar")
+SHARES = (0.00125, 0.0025, 0.005, 0.01, 0.02)
+DEFAULT = 0.005
+SEEDS = (0, 12, 456)
+# Which of how many equal random parts of the images.
+SAMPLES = {"all": (0, 1), "half": (0, 2), "other half": (1, 2), "quarter": (0, 4)}
+SAMPLES |= {"second quarter": (1, 4)}
+
+
+def sample(corpus: Corpus, part: int, of: int) -> Corpus:
+    """One of several equal parts of the images, at random."""
+    chosen = stream("bundle", 1, corpus.keys) % np.uint64(of) == part
+    own = corpus.groupings["gender"]
+    codes = np.where(chosen, own.codes, -1)
+    return replace(corpus, groupings={"gender": replace(own, codes=codes)})
+
+
+def run(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
+    """One line a captioner, sample and share; a share trains nothing anew."""
+    common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}"]
+    for captioner in CAPTIONERS:
+        for name, part in SAMPLES.items():
+            for share in SHARES if name == "all" else (DEFAULT,):
+                words = [f"captioner={captioner}", f"metric.min_support={share}"]
+                own = composition.cell([*common, *words, f"paths.outputs={outputs}"])
+                metric, corpus = own.build("metric"), sample(own.corpus(), *part)
+                counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
+                splits = metric.draw_splits(corpus, SEEDS)
+                score = Findings(Direction(metric, "a_to_t", corpus, counts, splits)).score()
+                found = score.parts["a_to_t"]
+                line = {"captioner": captioner, "sample": name, "min_support": share}
+                line |= {"metric": metric.info.name, "metric_version": metric.info.version}
+                line |= {k: getattr(found.estimate, k) for k in ("value", "ci_low", "ci_high")}
+                yield line | {"unit": "fraction", "n_images": found.n_images}
+                print(f"{captioner}, {name}, {share}", flush=True)
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Samples and shares as rows, captioners as columns."""
+    named = rows.assign(cell=rows.apply(written, axis=1))
+    wide = named.pivot_table(
+        index=["sample", "min_support"], columns="captioner", values="cell", aggfunc="first"
+    )
+    return wide.reset_index().set_index("sample").loc[list(SAMPLES)]
+
+
+def main(*arguments: str) -> None:
+    path = HERE / "support.csv"
+    if arguments:
+        outputs = Path(arguments[1] if len(arguments) > 1 else "outputs/dbac_support")
+        rows = pd.DataFrame(run(Path(arguments[0]), outputs))
+        rows.to_csv(path, index=False, float_format="%.6g")
+    text = "# DBAC A→T by sample and share\n\nMade by `support.py`; do not edit. Per cent.\n\n"
+    (HERE / "SUPPORT.md").write_text(f"{text}{markdown(table(pd.read_csv(path)), digits=5)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
