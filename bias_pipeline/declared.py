@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 
+TARGET = "_target_"  # the key under which a configuration names a class
+
+
 class Configurable:
     """A class that a configuration may build, under the name it is defined by.
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from bias_pipeline.corpus import Corpus
+from bias_pipeline.declared import TARGET
 
 # Where things are kept, and how many work on them, does not change them.
 _PLACES = frozenset({"cache", "processes"})
@@ -38,7 +39,7 @@ def run_id(
         A name safe as a folder on every system.
     """
     content = {
-        "metric": _without_places(tree),
+        "metric": _deciding(tree),
         "metric_version": metric_version,
         "dataset": corpus.dataset,
         "captioner": corpus.captioner,
@@ -84,12 +85,18 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
     return found
 
 
-def _without_places(node: object) -> object:
+def _deciding(node: object) -> object:
+    """What decides numbers: classes by their names, so that a module may move, and no places."""
     if isinstance(node, Mapping):
-        return {k: _without_places(v) for k, v in node.items() if k not in _PLACES}
+        named = {k: _class_name(v) if k == TARGET else v for k, v in node.items()}
+        return {k: _deciding(v) for k, v in named.items() if k not in _PLACES}
     if isinstance(node, list):
-        return [_without_places(item) for item in node]
+        return [_deciding(item) for item in node]
     return node
+
+
+def _class_name(target: object) -> str:
+    return str(target).rpartition(".")[2]
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from bias_pipeline.declared import Configurable
+from bias_pipeline.declared import TARGET, Configurable
 from bias_pipeline.errors import UsageError
 
 PACKAGE = "bias_pipeline"
-TARGET = "_target_"
 
 # No part begins with an underscore, so no private module is ever imported to look into it.
 _OURS = re.compile(rf"{PACKAGE}(?:\.[a-z]\w*)+\.[A-Z]\w*", re.ASCII)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import pkgutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bias_pipeline
 from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.declared import Configurable
 from bias_pipeline.identity import groups_used, run_id, slug
 from tests.corpora import make_corpus
 
@@ -56,6 +60,29 @@ def test_the_place_of_the_cache_does_not_matter() -> None:
 
 def test_how_many_train_at_once_does_not_matter() -> None:
     assert identity(changed(probe={"cache": "/x", "processes": 2})) == identity()
+
+
+def test_where_a_class_is_defined_does_not_matter() -> None:
+    trees = [changed(split={"_target_": f"bias_pipeline.{place}.Rule"}) for place in ("a", "b.c")]
+    assert identity(trees[0]) == identity(trees[1])
+
+
+def test_classes_of_two_names_are_two_runs() -> None:
+    trees = [changed(split={"_target_": f"bias_pipeline.a.{name}"}) for name in ("Rule", "Role")]
+    assert identity(trees[0]) != identity(trees[1])
+
+
+def test_no_two_classes_of_the_configuration_share_a_name() -> None:
+    for module in pkgutil.walk_packages(bias_pipeline.__path__, "bias_pipeline."):
+        if not module.name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(module.name)
+    names = [kind.__name__ for kind in _kinds(Configurable)]
+    assert sorted(names) == sorted(set(names))
+
+
+def _kinds(kind: type) -> set[type]:
+    below = {one for own in kind.__subclasses__() for one in _kinds(own)}
+    return {one for one in {kind} | below if one.__module__.startswith("bias_pipeline.")}
 
 
 @pytest.mark.parametrize(("order", "same"), [("hashed", True), ("file", False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def test_studies_of_the_same_cells_have_the_same_numbers(study: str) -> None:
     both = pd.concat([headlines("leaderboard"), headlines(study)], axis=1, join="inner")
     assert len(both) >= 7
     assert both.iloc[:, 0].tolist() == pytest.approx(both.iloc[:, 1].tolist(), abs=1e-5)
+
+
+INTERVAL = re.compile(r"[-+]?\d+(?:\.\d+)? \[[-+]?\d+(?:\.\d+)?, [-+]?\d+(?:\.\d+)?\]")
+
+
+@pytest.mark.parametrize("study", sorted(path.name for path in STUDIES.iterdir() if path.is_dir()))
+def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
+    prose, tables = "", ""
+    for page in (STUDIES / study).glob("*.md"):
+        if page.name == "README.md":
+            prose = " ".join(page.read_text().split())
+        else:
+            tables += page.read_text()
+    assert set(INTERVAL.findall(prose)) <= set(INTERVAL.findall(tables))
 
 
 COMMANDS = {
