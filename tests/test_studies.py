@@ -71,6 +71,7 @@ def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
 COMMANDS = {
     "age/rows.csv": "experiments.age.reproduce DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
+    "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
     "leaderboard/rows.csv": "experiments.leaderboard.reproduce DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",
     "lic_reproduction/rows.csv": "experiments.lic_reproduction.reproduce DATA",
