@@ -69,4 +69,5 @@ def _empty(ax: Axes, reason: str) -> None:
 def _reason(refused: pd.DataFrame, attribute: str, headline: str) -> str:
     metric, _ = HEADLINES[headline]
     own = refused[(refused["attribute"] == attribute) & (refused["metric"] == metric)]
-    return "; ".join(own["reason"].unique())
+    first, *others = own["reason"].unique()
+    return f"{first} ({len(others)} more captioners alike)" if others else str(first)

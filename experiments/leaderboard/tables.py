@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.report.tables import percent
+from bias_pipeline.report.tables import p_cell, percent
 from experiments.study import beyond_chance, cell, markdown, rank_agreement
 
 # What each headline is called here, to (metric, part).
@@ -117,7 +118,8 @@ def _tau(order: pd.Series, values: pd.Series) -> str:
     """Kendall's tau-b, a dash where a captioner has no place in the order."""
     if len(order) < len(values):
         return "–"
-    return f"{stats.kendalltau(order, values[order.index]).statistic:.2f}"
+    tau = stats.kendalltau(order, values[order.index]).statistic
+    return "–" if math.isnan(tau) else f"{tau:.2f}"  # nobody names a group: there is no order
 
 
 def readings(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -149,8 +151,8 @@ def basis(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
         "captions behind DPA T→A": wide["dpa", "t_to_a"]["n_images"].map(str),
         "LIC_M": wide["lic", "model"].apply(cell, axis=1),
         "LIC_D": wide["lic", "human"].apply(cell, axis=1),
-        "LIC p": lic["p_value"].map("{:.3f}".format),
-        "Leakage p": wide["leakage", "score"]["p_value"].map("{:.3f}".format),
+        "LIC p": lic["p_value"].map(p_cell),
+        "Leakage p": wide["leakage", "score"]["p_value"].map(p_cell),
     }
     return pd.DataFrame(found).rename_axis(attribute)
 
