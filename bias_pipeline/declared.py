@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
-
 TARGET = "_target_"  # the key under which a configuration names a class
 
 

@@ -10,11 +10,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from bias_pipeline.declared import Count, Empty, Nothing, Positive, Range, Text
+from bias_pipeline.declared import TARGET, Count, Empty, Nothing, Positive, Range, Text
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.kinds import check_fields
 from bias_pipeline.references import check_resolved
-from bias_pipeline.targets import TARGET
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -12,9 +12,9 @@ from dataclasses import is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, Union
 
-from bias_pipeline.declared import Constraint, Given
+from bias_pipeline.declared import TARGET, Constraint, Given
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.targets import TARGET, nodes, resolve
+from bias_pipeline.targets import nodes, resolve
 
 Names = Mapping[str, Any]  # in which annotations that name themselves are looked up
 
