@@ -147,6 +147,7 @@ def reachable_server() -> str:
     Raises:
         ResourceError: if there is no key for it or it does not answer.
     """
+    loggers.tell_nobody()
     try:
         import wandb
     except ImportError as error:
