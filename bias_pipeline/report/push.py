@@ -93,6 +93,8 @@ def push(
     store = ResultStore(folder)
     new: list[str] = []
     for result in track(results, len(results)):
+        if ledger.has(result.run_id):
+            continue
         with store.claim(f"wandb-{result.run_id}"):  # another push may be at it
             if ledger.has(result.run_id):
                 continue
