@@ -22,7 +22,7 @@ import numpy as np
 from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.datasets.json_files import load_json
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.manifests import check_manifest, checked
+from bias_pipeline.manifests import check_manifest, checked, resamples
 from bias_pipeline.ownership import STALE_S, claimed, is_claimed
 from bias_pipeline.prediction_files import (
     DRAWS,
@@ -184,10 +184,18 @@ class ResultStore:
         A run without a headline, such as LIC without human captions, has none.
 
         Raises:
-            DataError: if they are damaged.
+            DataError: if they are damaged, or not those of the run.
         """
         content = self._content(run_id, DRAWS)
-        return {} if content is None else read_draws(content)
+        if content is None:
+            return {}
+        try:
+            found = read_draws(content)
+            _check_draws(found, self.read(run_id))
+        except (ValueError, LookupError, TypeError, OSError, NotImplementedError) as error:
+            path = self.root / run_id / DRAWS
+            raise DataError(f"{path}: {error}; run its cell again") from error
+        return found
 
     def table(self, run_id: str, name: str) -> list[dict[str, str]]:
         """A further table of a finished run as its lines, none if it has none of that name.
@@ -365,6 +373,18 @@ def _value(name: str, kind: str, value: Any) -> Any:
     if kind == "tuple[int, ...]":
         return tuple(checked(item, int, name) for item in checked(value, list, name))
     return checked(value, {"str": str, "int": int}[kind], name)
+
+
+def _check_draws(draws: Mapping[str, Draws], result: Result | None) -> None:
+    """Refuse draws that no row, or not every seed and resampling, has."""
+    assert result is not None  # or there were no draws
+    parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
+    n_resamples = resamples(result.manifest)
+    for part, own in draws.items():
+        n_drawn, n_columns = own.resampled.shape
+        fits = n_drawn == n_resamples or n_resamples is None
+        if part not in parts or not fits or n_columns != (n_seeds if own.trained else 1):
+            raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
 
 
 def _files(result: Result | None) -> Mapping[str, str]:
