@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline import stopping
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLURM, LOCAL, POOL = "submitit_slurm", "submitit_local", "device_pool"
+SLURM, LOCAL, POOL, JOBLIB = "submitit_slurm", "submitit_local", "device_pool", "joblib"
 _NAMES = {
     "BasicLauncher": "basic",
-    "JoblibLauncher": "joblib",
+    "JoblibLauncher": JOBLIB,
     "DevicePoolLauncher": POOL,
     "LocalLauncher": LOCAL,
     "SlurmLauncher": SLURM,
@@ -144,6 +145,8 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
     """
     if launcher == SLURM:
         _watch_queue()
+    if launcher == JOBLIB:
+        _watch_parent()
     try:
         yield
     except RuntimeError as error:
@@ -240,6 +243,24 @@ def _is_over(job: Submitted, launcher: str) -> bool:
         return os.waitpid(int(job.id), os.WNOHANG)[0] != 0
     except ChildProcessError:  # waited for already
         return True
+
+
+def _watch_parent() -> None:
+    """Have joblib's workers end when this process does.
+
+    Of one that is killed they would finish their cells, and wait for more without end.
+    """
+    from joblib import register_parallel_backend
+    from joblib.parallel import LokyBackend
+
+    class Watching(LokyBackend):  # type: ignore[misc]
+        """joblib's own way to start workers, which first of all watch who started them."""
+
+        def configure(self, *args: Any, **settings: Any) -> Any:
+            """See joblib's."""
+            return super().configure(*args, initializer=stopping.end_with_parent, **settings)
+
+    register_parallel_backend("loky", Watching)
 
 
 def _watch_queue() -> None:

@@ -61,7 +61,7 @@ def submit(words: Sequence[str]) -> int:
         return _submit_shards(words[0], words[1:])
     sweep = _prepare(words)
     check_captioners(sweep.overrides, sweep.config)
-    _submit(sweep, [["run", *job] for job in _jobs(sweep)])
+    _submit(sweep, [["run", *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
     print("when they are done, this prints the table and runs what failed:")
     print(f"  python -m bias_pipeline {shlex.join(ready)}")
@@ -130,6 +130,12 @@ def _jobs(sweep: Sweep) -> list[list[str]]:
     for job in jobs:
         compose_config(job, sweep.options)
     return jobs
+
+
+def _config_dir(sweep: Sweep) -> list[str]:
+    """The user's own folder of configuration, for jobs that may start elsewhere."""
+    own = sweep.options.config_dir
+    return ["--config-dir", str(Path(own).resolve())] if own else []
 
 
 def _of_launcher(override: str) -> bool:

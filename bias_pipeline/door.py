@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from bias_pipeline import __version__, stopping
-from bias_pipeline.errors import BiasPipelineError, UsageError, did_you_mean
+from bias_pipeline import __version__, stopping, streams
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 
 Command = Callable[[list[str]], int]
 
@@ -17,6 +17,7 @@ Command = Callable[[list[str]], int]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake never shows a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    streams.open_streams()
     _settle()
     _print_whatever_the_locale()
     stopping.listen()
@@ -46,11 +47,25 @@ def _settle() -> None:
 def _obey(words: list[str]) -> int:
     try:
         command, rest = _command(words)
-        return command(rest)
+        return command(rest) or _printed()
     except BiasPipelineError as error:
         stopping.stop_if_requested()  # what failed then is nobody's mistake
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+
+
+def _printed() -> int:
+    """What a command ends with that went well.
+
+    Raises:
+        ResourceError: if what it printed is lost.
+    """
+    fault = streams.fault()
+    if fault:
+        raise ResourceError(
+            f"standard output took not all that was printed: {fault.strerror}; files are whole"
+        )
+    return 0
 
 
 def _print_whatever_the_locale() -> None:

@@ -85,6 +85,9 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
         seeds=seeds,
     )
     store = ResultStore(here.tree["paths"]["outputs"])
+    cached = {"run_id": identity, "status": "cached", "exit_code": 0}
+    if store.is_logged(identity) and store.finished(identity):
+        return cached  # whoever claims it
     with store.claim(identity):
         found = store.finished(identity)
         if found is None:
@@ -92,10 +95,18 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
             result = _compute(here, corpus, metric, seeds, identity, hydra_config)
             store.save(result)
         if not store.is_logged(identity):
-            for logger in (here.build("logger") or {}).values():
-                logger.try_log(found or result, resumed=found is not None)
+            _log(here, found or result, resumed=found is not None)
             store.mark_logged(identity)
-    return {"run_id": identity, "status": "cached" if found else "done", "exit_code": 0}
+    return cached if found else {**cached, "status": "done"}
+
+
+def _log(here: Cell, result: Result, *, resumed: bool) -> None:
+    """Tell the loggers, who cannot know what other captioners bear the same name."""
+    from bias_pipeline.analysis.namesakes import as_given
+
+    named = as_given(result, str(here.tree["captioner"] or ""))
+    for logger in (here.build("logger") or {}).values():
+        logger.try_log(named, resumed=resumed)
 
 
 def _compute(

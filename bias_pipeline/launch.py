@@ -18,6 +18,7 @@ from bias_pipeline import cluster
 from bias_pipeline.composition import (
     ALL_METRICS,
     INVOCATION,
+    cell_of,
     check_captioners,
     check_names,
     compose_config,
@@ -112,7 +113,9 @@ def prepare(words: Sequence[str]) -> Sweep:
     options = options_of(words)
     check_names(options)
     overrides = expand(options)
-    return Sweep(words, options, overrides, compose_config(first_choices(overrides), options))
+    config = compose_config(first_choices(overrides), options)
+    cell_of(config).build("logger")  # a wrong WANDB_MODE is told before the work, not after it
+    return Sweep(words, options, overrides, config)
 
 
 def _job_folder(config: DictConfig, multirun: bool) -> Path:

@@ -98,7 +98,8 @@ class Loader(ConfigLoaderImpl):
         except HydraException as error:  # some of them are OSErrors too
             raise UsageError(composition_message(error)) from error
         except OSError as error:
-            raise ResourceError(f"{error.filename} cannot be read: {error.strerror}") from error
+            place = error.filename or "the working folder, which must be there,"
+            raise ResourceError(f"{place} cannot be read: {error.strerror}") from error
         except Exception as error:  # Hydra refuses with whatever its parts happen to raise
             raise UsageError(composition_message(error)) from error
         return config

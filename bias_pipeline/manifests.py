@@ -36,6 +36,19 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
         checked(note, str, "notes")
 
 
+def resamples(manifest: Mapping[str, Any]) -> int | None:
+    """How many resamplings were asked for, None if that is not told.
+
+    Example:
+        >>> resamples({"config": {"stats": {"resamples": 1000}}}), resamples({"config": None})
+        (1000, None)
+    """
+    found: Any = manifest
+    for key in ("config", "stats", "resamples"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if type(found) is int else None
+
+
 def _check_files(files: Mapping[str, Any]) -> None:
     for name, checksum in files.items():
         checked(checksum, str, "files")

@@ -9,12 +9,10 @@ import logging
 import math
 import os
 import shutil
-import socket
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,8 @@ import numpy as np
 from bias_pipeline.attackers.data import Predictions
 from bias_pipeline.datasets.json_files import load_json
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.manifests import check_manifest, checked
+from bias_pipeline.manifests import check_manifest, checked, resamples
+from bias_pipeline.ownership import STALE_S, claimed, is_claimed
 from bias_pipeline.prediction_files import (
     DRAWS,
     EXCLUSIVE,
@@ -41,8 +40,7 @@ log = logging.getLogger(__name__)
 SCHEMA = 1
 RESULT = "result.json"
 LOGGED = ".logged"
-HEARTBEAT_S = 5.0
-STALE_S = 60.0
+UNFINISHED = ".tmp"  # ends the name of a folder that is being written
 
 _WHAT = "a finished result: {schema, rows, manifest}"
 _MAX_DEPTH = 50
@@ -186,10 +184,18 @@ class ResultStore:
         A run without a headline, such as LIC without human captions, has none.
 
         Raises:
-            DataError: if they are damaged.
+            DataError: if they are damaged, or not those of the run.
         """
         content = self._content(run_id, DRAWS)
-        return {} if content is None else read_draws(content)
+        if content is None:
+            return {}
+        try:
+            found = read_draws(content)
+            _check_draws(found, self.read(run_id))
+        except (ValueError, LookupError, TypeError, OSError, NotImplementedError) as error:
+            path = self.root / run_id / DRAWS
+            raise DataError(f"{path}: {error}; run its cell again") from error
+        return found
 
     def table(self, run_id: str, name: str) -> list[dict[str, str]]:
         """A further table of a finished run as its lines, none if it has none of that name.
@@ -213,7 +219,7 @@ class ResultStore:
         Raises:
             ResourceError: if the folder cannot be written.
         """
-        temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}.tmp"
+        temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}{UNFINISHED}"
         try:
             temporary.mkdir(parents=True)
             _write(temporary / "rows.csv", rows_csv(result.rows).encode("utf-8", "replace"))
@@ -226,10 +232,7 @@ class ResultStore:
             _write(temporary / RESULT, _json(result, files))
             self._name(temporary, result.run_id)
         except OSError as error:
-            raise ResourceError(
-                f"cannot write results to {self.root}: {error.strerror or error}; "
-                "choose another folder with paths.outputs=..."
-            ) from error
+            raise self._unwritable(error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -253,31 +256,38 @@ class ResultStore:
 
     @contextmanager
     def claim(self, run_id: str) -> Iterator[None]:
-        """Hold a run; waits while another living process holds it.
+        """Hold a run; waits, and says so, while another living process holds it.
 
         Raises:
             ResourceError: if the folder cannot be written.
         """
-        path = self.root / ".claims" / run_id
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            while not _create(path):
-                _release_if_stale(path)
-                time.sleep(0.05)
-        except OSError as error:
-            raise ResourceError(
-                f"cannot write results to {self.root}: {error.strerror or error}; "
-                "choose another folder with paths.outputs=..."
-            ) from error
-        finished = threading.Event()
-        beat = threading.Thread(target=_renew, args=(path, finished), daemon=True)
-        beat.start()
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(claimed(self._claim(run_id)))
+                self._sweep(run_id)
+            except OSError as error:
+                raise self._unwritable(error) from error
             yield
-        finally:
-            finished.set()
-            beat.join()
-            path.unlink(missing_ok=True)
+
+    def _claim(self, run_id: str) -> Path:
+        return self.root / ".claims" / run_id
+
+    def _sweep(self, claimed_run: str) -> None:
+        """Remove what processes that were killed had begun to write.
+
+        That is whatever there is of the run whose claim is held here; of others, what nobody
+        claims and nobody has touched for a while.
+        """
+        for path in self.root.glob(f".*{UNFINISHED}"):
+            run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
+            if run_id == claimed_run or (_is_old(path) and not is_claimed(self._claim(run_id))):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _unwritable(self, error: OSError) -> ResourceError:
+        return ResourceError(
+            f"cannot write results to {self.root}: {error.strerror or error}; "
+            "choose another folder with paths.outputs=..."
+        )
 
 
 def rows_csv(rows: Sequence[Row]) -> str:
@@ -365,10 +375,29 @@ def _value(name: str, kind: str, value: Any) -> Any:
     return checked(value, {"str": str, "int": int}[kind], name)
 
 
+def _check_draws(draws: Mapping[str, Draws], result: Result | None) -> None:
+    """Refuse draws that no row, or not every seed and resampling, has."""
+    assert result is not None  # or there were no draws
+    parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
+    n_resamples = resamples(result.manifest)
+    for part, own in draws.items():
+        n_drawn, n_columns = own.resampled.shape
+        fits = n_drawn == n_resamples or n_resamples is None
+        if part not in parts or not fits or n_columns != (n_seeds if own.trained else 1):
+            raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
+
+
 def _files(result: Result | None) -> Mapping[str, str]:
     """The checksums of a result's other files, by name."""
     found: Any = {} if result is None else result.manifest["files"]
     return found
+
+
+def _is_old(path: Path) -> bool:
+    """Whether nothing was written to a folder for a while."""
+    with contextlib.suppress(OSError):
+        return time.time() - path.lstat().st_mtime > STALE_S
+    return False
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -390,48 +419,3 @@ def _rename_folder(temporary: Path, final: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _create(path: Path) -> bool:
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-    except FileExistsError:
-        return False
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{socket.gethostname()} {os.getpid()}")
-    except OSError:
-        path.unlink(missing_ok=True)  # a claim that names no owner would be waited for
-        raise
-    return True
-
-
-def _release_if_stale(path: Path) -> None:
-    try:
-        age = time.time() - path.stat().st_mtime
-        host, _, pid = path.read_text().partition(" ")
-    except FileNotFoundError:
-        return
-    here = host == socket.gethostname() and pid.isdigit()
-    if age > STALE_S or (here and not _alive(int(pid))):
-        # Renaming is atomic: of several that wait, one takes the dead owner's claim away.
-        taken = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        with contextlib.suppress(FileNotFoundError):
-            path.rename(taken)
-            taken.unlink()
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _renew(path: Path, finished: threading.Event) -> None:
-    while not finished.wait(HEARTBEAT_S):
-        with contextlib.suppress(OSError):
-            os.utime(path)

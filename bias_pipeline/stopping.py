@@ -8,10 +8,14 @@ follows the request.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import threading
+import time
 
 REQUEUE, INTERRUPTED, TERMINATED = 75, 130, 143
+WATCH_S = 0.5
 
 _requested: int | None = None
 
@@ -44,6 +48,18 @@ def stop_if_requested() -> None:
     """
     if requested():
         raise Stopped
+
+
+def end_with_parent() -> None:
+    """In a worker: end when the process that started it has ended, however that was."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        while parent is not None and os.getppid() == parent.pid:
+            time.sleep(WATCH_S)
+        os._exit(TERMINATED)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def exit_code() -> int:

@@ -10,7 +10,17 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared"},
+    {
+        "errors",
+        "captions",
+        "progress",
+        "paths",
+        "stopping",
+        "hashing",
+        "declared",
+        "ownership",
+        "streams",
+    },
     {"arguments", "references", "yaml_files"},
     {"cache", "sealed"},
     {"attribute"},

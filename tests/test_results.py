@@ -193,7 +193,7 @@ def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(
     def full() -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.results.socket.gethostname", full)
+    monkeypatch.setattr("bias_pipeline.ownership.socket.gethostname", full)
     with pytest.raises(ResourceError, match="No space left"), ResultStore(tmp_path).claim("run"):
         pass
     assert list((tmp_path / ".claims").iterdir()) == []
@@ -218,6 +218,28 @@ def test_e18_a_silent_claim_of_another_host_is_taken_over(tmp_path: Path) -> Non
     os.utime(claim, (0, 0))
     with ResultStore(tmp_path).claim("run"):
         assert claim.read_text() != "elsewhere 1"
+
+
+def test_e12_what_a_killed_writer_of_the_run_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / ".run.0123abcd.tmp"
+    left.mkdir()
+    with ResultStore(tmp_path).claim("run"):
+        assert not left.exists()
+
+
+@pytest.mark.parametrize(("old", "owner", "stays"), [(1, "", 0), (0, "", 1), (1, "elsewhere 1", 1)])
+def test_e12_what_is_written_of_another_run_stays_as_long_as_somebody_may_be_at_it(
+    tmp_path: Path, old: bool, owner: str, stays: bool
+) -> None:
+    other = tmp_path / ".other.0123abcd.tmp"
+    other.mkdir()
+    if old:
+        os.utime(other, (0, 0))
+    if owner:
+        (tmp_path / ".claims").mkdir()
+        (tmp_path / ".claims" / "other").write_text(owner)
+    with ResultStore(tmp_path).claim("run"):
+        assert other.exists() == stays
 
 
 def test_a_result_can_be_read_by_others_if_the_umask_says_so(tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bias_pipeline.attackers.data import Predictions
@@ -18,7 +21,7 @@ from bias_pipeline.errors import BiasPipelineError, DataError
 from bias_pipeline.report.content import finished_results, report_of_folder
 from bias_pipeline.report.page import write_page
 from bias_pipeline.results import Result, ResultStore
-from bias_pipeline.sealed import sealed
+from bias_pipeline.sealed import sealed, sha256, unsealed
 from bias_pipeline.stats.bootstrap import Draws
 from tests.test_results import row
 
@@ -271,6 +274,39 @@ def test_draws_that_cannot_be_read_cost_the_comparison_alone(
     (section,) = (own for own in report.sections if own.title == "Left out")
     assert f"{path}: " in section.texts[0]
     assert section.texts[0].endswith("Its numbers are shown, but not compared")
+
+
+def parquet(columns: dict[str, list[object]]) -> bytes:
+    file = io.BytesIO()
+    pd.DataFrame(columns).to_parquet(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no Arrow",
+        parquet({"score:0": ["a", "b"], "score:1": ["a", "b"]}),
+        parquet({"score:0": [], "score:1": []}),
+        parquet({"score:0": [[1.0], [2.0]], "score:1": [[1.0], [2.0]]}),
+        parquet({"score:0": [0.5, 0.5]}),
+        parquet({"other:0": [0.5, 0.5], "other:1": [0.5, 0.5]}),
+        parquet({"score:0": [0.5, 0.5], "score:1": [0.5, 0.5]}),
+    ],
+)
+def test_foreign_draws_with_a_fitting_checksum_end_no_report(
+    tmp_path: Path, content: bytes
+) -> None:
+    store = ResultStore(tmp_path)
+    for name in ("a", "b"):
+        own = result(name, captioner=name)
+        store.save(replace(own, manifest={**own.manifest, "config": {"stats": {"resamples": 50}}}))
+    (tmp_path / "a" / "draws.parquet").write_bytes(content)
+    found = unsealed(json.loads((tmp_path / "a" / "result.json").read_text()), within="manifest")
+    found["manifest"]["files"]["draws.parquet"] = sha256(content)
+    (tmp_path / "a" / "result.json").write_bytes(sealed(found, within="manifest"))
+    assert "Its numbers are shown, but not compared" in str(report_of_folder(tmp_path))
 
 
 def test_tables_come_back(whole: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from bias_pipeline.datasets.coco import safe_name
 from bias_pipeline.results import Result
 
 _DIGITS = 8  # of a digest, where nothing else tells two apart
+_PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # its words alone are its name
 
 
 def told_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
@@ -72,11 +74,39 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
         names = [safe_name("_".join(_parts(file)[-1 - folders :])) for file in files]
         if len({*names, *taken}) == len(names) + len(taken):
             return dict(zip(files, names, strict=True))
-    digests = (hashlib.sha256(file.encode("utf-8", "replace")).hexdigest() for file in files)
-    return {
-        file: f"{safe_name('_'.join(_parts(file)[-2:]))[:50]}_{digest[:_DIGITS]}"
-        for file, digest in zip(files, digests, strict=True)
-    }
+    return {file: _with_digest(file) for file in files}
+
+
+def as_given(result: Result, captioner: str) -> Result:
+    """A result under a name that no other file has, for those who see one result at a time.
+
+    Args:
+        result: of one run.
+        captioner: as the user named it. A file in a folder is called by its whole path, as
+            :func:`names_of` does with several, so that it needs no knowledge of others.
+
+    Example:
+        >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
+        ('A_model', 'A_model_ee074b07', '')
+    """
+    return _renamed(result, given_name(captioner))
+
+
+def given_name(captioner: str) -> str:
+    """The name of a captioner by its whole path, empty if it has no folder."""
+    if len(Path(captioner).parts) < 2:
+        return ""
+    whole = "_".join(_parts(captioner))
+    return (
+        whole
+        if _PLAIN.fullmatch(captioner) and safe_name(whole) == whole
+        else _with_digest(captioner)
+    )
+
+
+def _with_digest(file: str) -> str:
+    digest = hashlib.sha256(file.encode("utf-8", "replace")).hexdigest()
+    return f"{safe_name('_'.join(_parts(file)[-2:]))[:50]}_{digest[:_DIGITS]}"
 
 
 def _parts(file: str) -> tuple[str, ...]:

@@ -98,8 +98,9 @@ class WandbLogger(ResultLogger):
     """``logger=wandb``: one Weights & Biases run a cell.
 
     The run's id is the cell's identity, so a cell never becomes two runs. Runs are written
-    offline, for ``wandb sync`` later, unless a mode and a key are set. Online, a server that does
-    not answer in time costs ``timeout_s`` once; the run is then written offline.
+    offline, for ``wandb sync`` later, unless a mode and a key are set; offline no server is asked
+    for anything. Online, a server that does not answer in time costs a process ``timeout_s`` once;
+    the run is then written offline.
 
     Args:
         folder: where W&B keeps its files.
@@ -120,11 +121,12 @@ class WandbLogger(ResultLogger):
         project: str = "bias_pipeline",
         entity: str | None = None,
         mode: str | None = None,
-        timeout_s: Positive = 8.0,
+        timeout_s: Positive = 7.0,
     ) -> None:
         chosen = mode or os.environ.get("WANDB_MODE") or "offline"
         if chosen not in MODES:
-            raise UsageError(f"logger.wandb.mode: {chosen!r}; {did_you_mean(chosen, MODES)}")
+            asked = "logger.wandb.mode" if mode else "WANDB_MODE"
+            raise UsageError(f"{asked}={chosen} is unknown; {did_you_mean(chosen, MODES)}")
         self.folder = Path(folder)
         self.project, self.entity, self.mode = project, entity, chosen
         self.timeout_s = timeout_s
@@ -175,12 +177,21 @@ class WandbLogger(ResultLogger):
         return False
 
 
+def tell_nobody() -> None:
+    """Keep W&B from reporting its own errors and counts; to be called before it is imported.
+
+    It would send them offline too, and wait for the server's answer when the process ends.
+    """
+    os.environ["WANDB_ERROR_REPORTING"] = "false"
+
+
 def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
     """Write one W&B run.
 
     Raises:
         ImportError: if wandb is not installed.
     """
+    tell_nobody()
     import wandb
 
     folder.mkdir(parents=True, exist_ok=True)

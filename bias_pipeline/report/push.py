@@ -93,6 +93,8 @@ def push(
     store = ResultStore(folder)
     new: list[str] = []
     for result in track(results, len(results)):
+        if ledger.has(result.run_id):
+            continue
         with store.claim(f"wandb-{result.run_id}"):  # another push may be at it
             if ledger.has(result.run_id):
                 continue
@@ -147,6 +149,7 @@ def reachable_server() -> str:
     Raises:
         ResourceError: if there is no key for it or it does not answer.
     """
+    loggers.tell_nobody()
     try:
         import wandb
     except ImportError as error:

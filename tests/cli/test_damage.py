@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+
+from bias_pipeline.results import ResultStore
+from bias_pipeline.sealed import sealed, unsealed
 from tests.cli.commands import SMALL, Run, results
+from tests.test_sealed_runs import result
 
 WORDS = (*SMALL, "metric=gender_error", "captioner=faithful,stereotyper")
 
@@ -45,3 +51,28 @@ def test_a_comparison_of_damaged_draws_ends_with_3(run: Run, tmp_path: Path) -> 
         True,
         False,
     )
+
+
+def test_no_damage_of_one_run_ends_a_report(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = ResultStore(tmp_path / "outputs")
+    for name in ("whole", "folder", "deep", "types", "draws", "link"):
+        store.save(result(name))
+    at = {path.parent.name: path for path in results(tmp_path)}
+    at["folder"].unlink()
+    at["folder"].mkdir()
+    at["deep"].write_text('{"schema": 1, "rows": ' + "[" * 10**5)
+    content = unsealed(json.loads(at["types"].read_text()), within="manifest")
+    broken = {**content, "manifest": {**content["manifest"], "notes": {"a": []}}}
+    at["types"].write_bytes(sealed(broken, within="manifest"))
+    at["draws"].with_name("draws.parquet").write_bytes(b"no Arrow")
+    at["link"].unlink()
+    at["link"].symlink_to("nowhere")
+    (tmp_path / "outputs" / "words-gender.csv").write_text("side,ngr")
+    (tmp_path / "outputs" / "words-race.csv").mkdir()
+    code, printed = run("report", "outputs")
+    assert (code, "Traceback" in printed) == (0, False), printed
+    assert "4 of 6 runs cannot be read." in caplog.messages
+    for name in ("words-gender.csv", "words-race.csv", "draws.parquet", "damaged (notes is"):
+        assert name in caplog.text

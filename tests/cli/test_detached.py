@@ -42,6 +42,19 @@ def test_a_job_is_a_line_of_overrides(run: Run, sbatch: Any, tmp_path: Path) -> 
     ]
 
 
+def test_a_job_is_told_of_the_users_own_configuration(
+    run: Run, sbatch: Any, tmp_path: Path
+) -> None:
+    own = tmp_path / "my own"
+    (own / "experiment").mkdir(parents=True)
+    (own / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
+    words = ("--config-dir", "my own", "experiment=one", "captioner=faithful,terse")
+    code, printed = run("submit", *words)
+    assert code == 0, printed
+    lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
+    assert [line[:4] for line in lines] == [["run", "--config-dir", str(own), "experiment=one"]] * 2
+
+
 def test_how_to_submit_is_for_slurm_alone(run: Run, sbatch: Any, tmp_path: Path) -> None:
     run("submit", *SMALL, "cluster=slurm", "hydra.launcher.timeout_min=7")
     assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")

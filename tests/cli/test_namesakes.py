@@ -28,8 +28,8 @@ def words(tmp_path: Path) -> list[str]:
     ]
 
 
-def captioners(tmp_path: Path) -> set[str]:
-    with (tmp_path / "outputs" / "table.csv").open(newline="") as file:
+def captioners(tmp_path: Path, table: str = "table.csv") -> set[str]:
+    with (tmp_path / "outputs" / table).open(newline="") as file:
         return {line["captioner"] for line in csv.DictReader(file)}
 
 
@@ -40,6 +40,14 @@ def test_a_sweep_of_both_has_two_names(run: Run, words: list[str], tmp_path: Pat
     assert code == 0, printed
     assert captioners(tmp_path) == {"A_model", "B_model"}
     assert "2 files are called model: A_model (" in printed
+
+
+def test_loggers_who_see_one_run_at_a_time_name_them_by_their_paths(
+    run: Run, words: list[str], tmp_path: Path
+) -> None:
+    for name in ("A", "B"):
+        run(*words, f"captioner=data/{name}/model.json", "metric=gender_error")
+    assert captioners(tmp_path, "rows.csv") == {"data_A_model", "data_B_model"}
 
 
 def test_a_report_of_one_metric_of_each_has_two_lines(

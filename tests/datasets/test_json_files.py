@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bias_pipeline.datasets.coco_files import human_captions
 from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.errors import DataError, ResourceError
 
@@ -271,3 +272,17 @@ def test_expect_cuts_long_values() -> None:
     with pytest.raises(DataError) as caught:
         expect("x" * 10_000, int, Path("a.json"), "x")
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("as_written", [str, int])
+def test_annotation_ids_that_differ_in_the_last_of_many_digits_are_two(
+    tmp_path: Path, as_written: type
+) -> None:
+    captions = ("a kite", "a boat")
+    annotations = [
+        {"id": as_written("1" * 30 + str(n)), "image_id": 7, "caption": caption}
+        for n, caption in enumerate(captions)
+    ]
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps({"annotations": annotations}))
+    assert human_captions(path) == ({"7": captions}, 0)

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import csv
 import io
+import itertools
 import json
 import logging
+import os
+import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +26,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.report import loggers
 from bias_pipeline.report.loggers import CsvLogger, WandbLogger
 from bias_pipeline.results import Result
+from tests.corpora import REPOSITORY
 from tests.test_results import row
 
 SMALL = ("dataset.n_images=300", "seeds=1", "stats.resamples=20")
@@ -168,30 +175,79 @@ def test_wandb_not_installed_fails_nothing(
     assert sum("wandb" in record.message for record in caplog.records) == 1
 
 
+class StandIn:
+    """A server on this machine that accepts connections and never comes to an answer.
+
+    Args:
+        drips: whether it sends one byte of it now and then.
+    """
+
+    def __init__(self, *, drips: bool = False) -> None:
+        self.drips = drips
+        self.connections: list[socket.socket] = []
+        self.done = threading.Event()
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.server.settimeout(0.2)
+        self.url = f"http://127.0.0.1:{self.server.getsockname()[1]}"
+
+    def __enter__(self) -> StandIn:
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+        for held in (*self.connections, self.server):
+            held.close()
+
+    def serve(self) -> None:
+        answer = itertools.chain(b"HTTP/1.1 200 OK\r\nX: ", itertools.repeat(ord("x")))
+        while not self.done.is_set():
+            with contextlib.suppress(TimeoutError):
+                self.connections.append(self.server.accept()[0])
+            byte = bytes([next(answer)])
+            for connection in self.connections if self.drips else ():
+                with contextlib.suppress(OSError):
+                    connection.sendall(byte)
+
+
 @pytest.fixture
 def silent_server() -> Iterator[str]:
-    """A server on this machine that accepts connections and never answers."""
-    import socket
+    with StandIn() as server:
+        yield server.url
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0.2)
-        done = threading.Event()
-        held: list[socket.socket] = []
 
-        def accept() -> None:
-            while not done.is_set():
-                try:
-                    held.append(server.accept()[0])
-                except TimeoutError:
-                    continue
+def tell(folder: Path, server: StandIn, mode: str, **settings: object) -> float:
+    """Have a process log a result and end; the seconds it took."""
+    code = (
+        "import sys; from bias_pipeline.report.loggers import WandbLogger;"
+        "from tests.report.test_loggers import result;"
+        f"WandbLogger(sys.argv[1], mode={mode!r}, **{settings!r}).try_log(result())"
+    )
+    key = {"WANDB_API_KEY": "0" * 40, "WANDB_BASE_URL": server.url}
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        env={**os.environ, **key},
+        cwd=REPOSITORY,
+        check=True,
+    )
+    return time.monotonic() - started
 
-        thread = threading.Thread(target=accept)
-        thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-        done.set()
-        thread.join()
-        for connection in held:
-            connection.close()
+
+def test_offline_asks_no_server_for_anything(tmp_path: Path) -> None:
+    with StandIn() as server:
+        tell(tmp_path, server, "offline")
+    assert offline_run(tmp_path).run_id == "run"
+    assert server.connections == []
+
+
+def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path: Path) -> None:
+    with StandIn(drips=True) as server:
+        assert tell(tmp_path, server, "online", timeout_s=6) < 20
+    assert server.connections
+    assert offline_run(tmp_path).run_id == "run"
 
 
 def hang(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
@@ -231,6 +287,16 @@ def test_disabled_writes_nothing(tmp_path: Path) -> None:
 def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'offline'"):
         WandbLogger(str(tmp_path), mode="of-line")
+
+
+def test_a_mode_from_the_environment_that_is_unknown_is_told_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "onlin")
+    assert main([*SMALL]) == 2
+    assert "WANDB_MODE=onlin is unknown; did you mean 'online'?" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_csv_appends_the_rows_of_each_cell(tmp_path: Path) -> None:

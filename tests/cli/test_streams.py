@@ -1,0 +1,88 @@
+"""Standard streams that are closed, full or not read, and a working folder that is gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.door import main
+from tests.cli.commands import SMALL, Run, start, wait_for
+from tests.corpora import REPOSITORY
+
+
+def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line in which ``$COMMAND`` is ours; its exit code is that of the command."""
+    variables = {"COMMAND": f"{sys.executable} -m bias_pipeline", "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_full_output_loses_no_table(tmp_path: Path) -> None:
+    done = shell(tmp_path, f"$COMMAND {' '.join(SMALL)} > /dev/full")
+    assert done.returncode == 5
+    assert done.stderr.splitlines()[-1] == (
+        "error: standard output took not all that was printed: No space left on device; "
+        "files are whole"
+    )
+    assert (tmp_path / "outputs" / "table.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("$COMMAND --help | true", 0),
+        ("$COMMAND --version >&-", 0),
+        ("$COMMAND --version 2>&- <&- >/dev/null", 0),
+        ("$COMMAND nonsense 2>&-", 2),
+        ("$COMMAND nonsense 2>/dev/full", 2),
+    ],
+)
+def test_a_stream_that_takes_nothing_is_no_reason_to_fail(
+    tmp_path: Path, line: str, code: int
+) -> None:
+    done = shell(tmp_path, line)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_working_folder_that_is_gone_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code = main([*SMALL])
+    os.chdir(tmp_path)
+    assert code == 5
+    assert "the working folder, which must be there, cannot be read" in capfd.readouterr().err
+
+
+def test_workers_of_joblib_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    words = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "captioner=faithful,terse")
+    parent = start(tmp_path, *SMALL, "dataset.n_images=3000", "seeds=20", *words)
+    claims = tmp_path / "outputs" / ".claims"
+    wait_for(lambda: [path for path in claims.glob("*") if path.read_text()])
+    workers = [int(path.read_text().split()[1]) for path in claims.glob("*")]
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 15)
+
+
+def test_a_finished_cell_waits_for_no_claim(run: Run, tmp_path: Path) -> None:
+    run(*SMALL)
+    (found,) = (path.parent.name for path in tmp_path.glob("outputs/*/result.json"))
+    claim = tmp_path / "outputs" / ".claims" / found
+    claim.write_text("elsewhere 1")
+    code, printed = run(*SMALL)
+    assert (code, "not run again" in printed) == (0, True)
+    assert claim.exists()  # nobody waited until it was stale

@@ -1,0 +1,76 @@
+"""Claims: whoever holds one is waited for, said, and for no longer than it lives."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import ownership
+from bias_pipeline.ownership import claimed, is_claimed
+
+
+@pytest.fixture
+def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where one may be; what is not renewed for 0.4 s is stale."""
+    for name, seconds in {"STALE_S": 0.4, "HEARTBEAT_S": 0.05, "TOLD_S": 0.1}.items():
+        monkeypatch.setattr(ownership, name, seconds)
+    return tmp_path / "run"
+
+
+def seconds_to_claim(path: Path) -> float:
+    started = time.monotonic()
+    with claimed(path):
+        return time.monotonic() - started
+
+
+def test_e20_a_claim_of_the_future_is_taken_over(claim: Path) -> None:
+    claim.write_text("elsewhere 1")
+    os.utime(claim, (time.time() + 9e6,) * 2)
+    assert 0.3 < seconds_to_claim(claim) < 10
+
+
+@pytest.mark.parametrize("content", ["", "elsewhere 999999999999999999999", "\0" * 9])
+def test_a_claim_that_names_nobody_is_taken_over(claim: Path, content: str) -> None:
+    claim.write_text(content)
+    assert seconds_to_claim(claim) < 10
+
+
+def test_a_dangling_link_is_no_claim(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "STALE_S", 60)
+    claim.symlink_to("nowhere")
+    assert seconds_to_claim(claim) < 10
+
+
+def test_a_folder_is_no_claim(claim: Path) -> None:
+    claim.mkdir()
+    assert seconds_to_claim(claim) < 10
+
+
+def test_a_claim_that_is_renewed_is_waited_for(claim: Path) -> None:
+    others: list[float] = []
+    with claimed(claim):
+        waiting = threading.Thread(target=lambda: others.append(seconds_to_claim(claim)))
+        waiting.start()
+        waiting.join(1)
+        assert others == []
+    waiting.join(10)
+    assert len(others) == 1
+
+
+def test_a_wait_says_whom_it_is_for(claim: Path, caplog: pytest.LogCaptureFixture) -> None:
+    claim.write_text("elsewhere 12")
+    with caplog.at_level(logging.WARNING):
+        seconds_to_claim(claim)
+    (told,) = caplog.messages
+    assert told.startswith("run: waiting for process 12 on elsewhere")
+
+
+def test_a_claim_is_seen_without_waiting(claim: Path) -> None:
+    with claimed(claim):
+        assert is_claimed(claim)
+    assert not is_claimed(claim)
