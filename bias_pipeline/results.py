@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import logging
 import math
 import os
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.csv_text import csv_text, read_csv, table_csv
 from bias_pipeline.datasets.json_files import load_json
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.manifests import check_manifest, checked
@@ -198,7 +197,7 @@ class ResultStore:
             DataError: if it is damaged.
         """
         content = self._content(run_id, f"{name}.csv") or b""
-        return list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline="")))
+        return read_csv(content.decode("utf-8"))
 
     def _content(self, run_id: str, name: str) -> bytes | None:
         """A file of a finished run as it was written, None if the run has none of that name."""
@@ -281,39 +280,13 @@ class ResultStore:
 
 
 def rows_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV with a header; NaN is an empty cell, text that a spreadsheet would run is quoted.
+    """Rows as CSV with a header; see :func:`bias_pipeline.csv_text.csv_text`.
 
     Example:
         >>> rows_csv([]).startswith("run_id,metric,")
         True
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow([csv_cell(value) for value in asdict(row).values()])
-    return text.getvalue()
-
-
-def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Lines of equal keys as CSV, written as rows are: see :func:`rows_csv`."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([list(lines[0])] if lines else [])
-    writer.writerows([csv_cell(value) for value in line.values()] for line in lines)
-    return text.getvalue()
-
-
-def csv_cell(value: object) -> object:
-    """A value as it stands in a CSV file: see :func:`rows_csv`."""
-    if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)
-    if isinstance(value, tuple | list):
-        return " ".join(map(str, value))
-    if isinstance(value, str):
-        value = value.replace("\r", "\n")  # the csv module leaves a bare "\r" unquoted
-        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\n") else value
-    return value
+    return csv_text([COLUMNS, *(list(asdict(row).values()) for row in rows)])
 
 
 def _json(result: Result, files: Mapping[str, str]) -> bytes:

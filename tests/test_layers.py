@@ -10,7 +10,8 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared"},
+    {"terminal"},
+    {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared", "csv_text"},
     {"arguments", "references", "yaml_files"},
     {"cache", "sealed"},
     {"attribute"},

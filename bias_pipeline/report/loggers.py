@@ -26,6 +26,8 @@ from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
 log = logging.getLogger(__name__)
 
 MODES = ("offline", "online", "disabled")
+# A link that somebody put there is not followed: what it leads to is no file of ours.
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
 _warned: set[str] = set()
 
 
@@ -86,10 +88,10 @@ class CsvLogger(ResultLogger):
         header, _, body = rows_csv(result.rows).partition("\n")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
+            handle = os.open(self.path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o666)
             body = f"{header}\n{body}"
         except FileExistsError:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            handle = os.open(self.path, _APPENDING)
         with os.fdopen(handle, "ab", buffering=0) as file:
             file.write(body.encode("utf-8", "replace"))
 
