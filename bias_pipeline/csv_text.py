@@ -37,14 +37,16 @@ def read_csv(text: str) -> list[dict[str, str]]:
     r"""The lines below a header, as :func:`csv_text` was given them, all values as text.
 
     Raises:
-        ValueError: if its lines are not of one length.
-        csv.Error: if it is no CSV.
+        ValueError: if it is no CSV, or its lines are not of one length.
 
     Example:
         >>> read_csv("id,value\n'=1+1,-0.5\n")
         [{'id': '=1+1', 'value': '-0.5'}]
     """
-    lines = [[*map(_bare, line)] for line in csv.reader(io.StringIO(text, newline=""))]
+    try:
+        lines = [[*map(_bare, line)] for line in csv.reader(io.StringIO(text, newline=""))]
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 

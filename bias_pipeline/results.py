@@ -177,7 +177,8 @@ class ResultStore:
         content = self._content(run_id, EXCLUSIVE)
         if content is None:
             raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the cell first")
-        return read_predictions(content, ids)
+        with self._reading(run_id, EXCLUSIVE):
+            return read_predictions(content, ids)
 
     def draws(self, run_id: str) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
@@ -188,7 +189,8 @@ class ResultStore:
             DataError: if they are damaged.
         """
         content = self._content(run_id, DRAWS)
-        return {} if content is None else read_draws(content)
+        with self._reading(run_id, DRAWS):
+            return {} if content is None else read_draws(content)
 
     def table(self, run_id: str, name: str) -> list[dict[str, str]]:
         """A further table of a finished run as its lines, none if it has none of that name.
@@ -197,7 +199,25 @@ class ResultStore:
             DataError: if it is damaged.
         """
         content = self._content(run_id, f"{name}.csv") or b""
-        return read_csv(content.decode("utf-8"))
+        with self._reading(run_id, f"{name}.csv"):
+            return read_csv(content.decode("utf-8"))
+
+    @contextmanager
+    def _reading(self, run_id: str, name: str) -> Iterator[None]:
+        """Whoever wrote a file may have written anything, with a checksum that fits."""
+        try:
+            yield
+        except (
+            ArithmeticError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            path = self.root / run_id / name
+            first = (str(error).splitlines() or [""])[0][:200]
+            raise DataError(f"{path}: is damaged ({first}); run its cell again") from error
 
     def _content(self, run_id: str, name: str) -> bytes | None:
         """A file of a finished run as it was written, None if the run has none of that name."""
