@@ -12,7 +12,7 @@ from pathlib import Path
 from bias_pipeline import launch
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.arguments import Parser
+from bias_pipeline.arguments import Parser, number
 from bias_pipeline.composition import cell, quoted
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
@@ -96,11 +96,11 @@ def _parser() -> Parser:
     parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
-        "--minutes", type=float, help="time to stay within (1; above 10,000 captions 5)"
+        "--minutes", type=number(0), help="time to stay within (1; above 10,000 captions 5)"
     )
     parser.add_argument(
         "--least-coverage",
-        type=float,
+        type=number(0, 1),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",

@@ -11,7 +11,7 @@ from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
-from bias_pipeline.arguments import Parser
+from bias_pipeline.arguments import Parser, number
 from bias_pipeline.composition import cell, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.report.contest import print_contests
@@ -83,21 +83,21 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--least",
-        type=float,
+        type=number(0),
         default=0.0,
         metavar="DIFFERENCE",
         help="the smallest difference that matters, in the metric's unit: 0.01 is one per cent (0)",
     )
     parser.add_argument(
         "--least-coverage",
-        type=float,
+        type=number(0, 1),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a number must rest on ({COVERAGE})",
     )
     parser.add_argument(
         "--alike",
-        type=float,
+        type=number(0),
         default=LIMITS.speech,
         metavar="SHARE",
         help="by which words a caption and vocabularies may differ where attackers read captions "
