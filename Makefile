@@ -1,6 +1,6 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slurm lint format bench reproduce clean
+.PHONY: help demo test slurm fuzz lint format bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -27,6 +27,9 @@ test: .venv/installed  ## run the tests
 
 slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm of their own
 	@$(BIN)/python -m pytest -m slurm -rs tests/cli/test_slurm.py
+
+fuzz: .venv/installed  ## read mutated files of every kind for SECONDS=600; SEED=N for those of a run
+	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 lint: .venv/installed  ## check style and types
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && $(BIN)/mypy --no-error-summary

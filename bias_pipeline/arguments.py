@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from typing import NoReturn
 
 from bias_pipeline.errors import UsageError
@@ -22,3 +24,21 @@ class Parser(ArgumentParser):
         """Raise instead of ending the process."""
         usage = " ".join(self.format_usage().split())
         raise UsageError(f"{message}; {usage}")
+
+
+def number(low: float, high: float = math.inf) -> Callable[[str], float]:
+    """An option's finite number from ``low`` to ``high``.
+
+    Example:
+        >>> number(0, 1)("0.5")
+        0.5
+    """
+
+    def read(text: str) -> float:
+        value = float(text)
+        if not (math.isfinite(value) and low <= value <= high):
+            most = "" if high == math.inf else f" and at most {high:g}"
+            raise ArgumentTypeError(f"{text!r} must be at least {low:g}{most}")
+        return value
+
+    return read

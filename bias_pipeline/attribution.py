@@ -14,6 +14,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.identity import run_id
 from bias_pipeline.report.words import print_words, save_words
 from bias_pipeline.split import seeds_of
+from bias_pipeline.terminal import say
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -49,7 +50,7 @@ def command(arguments: Sequence[str]) -> int:
         )
         written = save_words(Path(cell.tree["paths"]["outputs"]), name, found)
         print_words(found)
-        print(written)
+        say(written)
     return 0
 
 

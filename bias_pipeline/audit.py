@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from bias_pipeline import launch
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.arguments import Parser
+from bias_pipeline.arguments import Parser, number
 from bias_pipeline.composition import cell, quoted
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
@@ -23,6 +23,7 @@ from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict import sentences
 from bias_pipeline.results import Result
 from bias_pipeline.split import SMALLEST_GROUP
+from bias_pipeline.terminal import say, warn
 
 # Attributes that are another one read differently.
 _VARIANTS = frozenset({"race_unsure"})
@@ -38,6 +39,7 @@ _NEED_PEOPLE = frozenset({"dbac", "quality"})
 _NEED_OBJECTS = frozenset({"ba_directional", "ba_mals", "dpa", "multi_directional"})
 _SEEDS = (5, 3)
 _FEW_CAPTIONS = 10_000
+_LONGEST = 60  # signs of a file's name in that of its folder
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,12 @@ def command(words: Sequence[str]) -> int:
         finished = launch.run([*overrides, *chosen], lenient=True)
         results += finished.results
         code = max(code, finished.exit_code)
-        print()
+        say()
     if not results:
         raise DataError(f"{options.file}: nothing could be scored; see above")
     write_page(out, out / "report.html")
-    print(summary(results, corpora, Limits(coverage=options.least_coverage)))
-    print(out / "report.html")
+    say(*summary(results, corpora, Limits(coverage=options.least_coverage)))
+    say(out / "report.html")
     return code
 
 
@@ -94,11 +96,11 @@ def _parser() -> Parser:
     parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
-        "--minutes", type=float, help="time to stay within (1; above 10,000 captions 5)"
+        "--minutes", type=number(0), help="time to stay within (1; above 10,000 captions 5)"
     )
     parser.add_argument(
         "--least-coverage",
-        type=float,
+        type=number(0, 1),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",
@@ -123,7 +125,16 @@ def _overrides(options: object, out: Path) -> list[str]:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "captions"
+    """A name as part of a folder's; of a long one the beginning and its hash.
+
+    Example:
+        >>> _slug("../my captions"), _slug(100 * "long")[50:]
+        ('my_captions', 'nglonglong_6a4ca1b1')
+    """
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "captions"
+    if len(plain) <= _LONGEST:
+        return plain
+    return f"{plain[:_LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
@@ -153,7 +164,7 @@ def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
             f"{SMALLEST_GROUP} images; {'; '.join(map(str, refused.values()))}"
         )
     for name, fault in faults.items():
-        print(f"{name} is not audited: {fault}", file=sys.stderr)
+        warn(f"{name} is not audited: {fault}")
     return found
 
 
@@ -209,15 +220,15 @@ def _announce(file: Path, corpora: Mapping[str, Corpus], plan: Plan) -> None:
     groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]
     people = f"{len(first.human)} human captions" if len(first.human) else "no human captions"
     objects = "objects known" if first.objects is not None else "no objects"
-    print(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
-    print(f"labels: {'; '.join(groups)}")
-    print(f"blank captions: {_blanks(first)}")
+    say(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
+    say(f"labels: {'; '.join(groups)}")
+    say(f"blank captions: {_blanks(first)}")
     for note in first.notes:
-        print(note)
-    print(f"{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s")
+        say(note)
+    say(f"{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s")
     if plan.left_out:
-        print(f"no time for {', '.join(plan.left_out)}; --minutes gives more")
-    print()
+        say(f"no time for {', '.join(plan.left_out)}; --minutes gives more")
+    say()
 
 
 def _blanks(corpus: Corpus) -> str:
@@ -233,7 +244,7 @@ def _sizes(corpus: Corpus, attribute: str) -> str:
 
 def summary(
     results: Sequence[Result], corpora: Mapping[str, Corpus], limits: Limits = LIMITS
-) -> str:
+) -> list[str]:
     """What was looked at, an answer to each question, and what the answers do not say."""
     first = next(iter(corpora.values()))
     metrics = dict.fromkeys(result.rows[0].metric for result in results)
@@ -242,7 +253,7 @@ def summary(
         f"{' and '.join(corpora)} by {len(metrics)} metrics."
     )
     found = sentences(verdict(results, limits))
-    return "\n".join([looked, *found, _caution(results, first)])
+    return [looked, *found, _caution(results, first)]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:

@@ -10,6 +10,7 @@ from bias_pipeline.sharded.blocks import BlockStore
 from bias_pipeline.sharded.describing import Model, describe_share, report, size_of
 from bias_pipeline.sharded.gathering import all_empty, gather, write_captions
 from bias_pipeline.sharded.options import check_words, parser, positive
+from bias_pipeline.terminal import say
 from bias_pipeline.vision.model_folders import require_vocabulary
 from bias_pipeline.vision.photos import find_photos
 from bias_pipeline.vision.pretrained import device_of, find_pretrained
@@ -28,7 +29,7 @@ def command(words: Sequence[str]) -> int:
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
         written, empty = write_captions(gathered)
-        print(f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}")
+        say(f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}")
     else:
         _caption(options)
     return 0

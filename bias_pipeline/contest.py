@@ -11,13 +11,13 @@ from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
-from bias_pipeline.arguments import Parser
+from bias_pipeline.arguments import Parser, number
 from bias_pipeline.composition import cell, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.report.contest import print_contests
-from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.terminal import say
 
 FLAG = "--fail-if-worse"
 WORSE = 1
@@ -43,7 +43,7 @@ def run(words: Sequence[str]) -> int:
         BiasPipelineError: if the words are wrong or nothing can be compared.
     """
     if {"-h", "--help"} & set(words):
-        print(_parser().format_help())
+        say(*_parser().format_help().splitlines())
         return 0
     options, rest = _parser().parse_known_args(list(words))
     names = [word for word in rest if "=" not in word and not word.startswith("-")]
@@ -54,7 +54,7 @@ def run(words: Sequence[str]) -> int:
     results, draws = _stored(folders) if all(folders) else _computed(names, rest)
     results, namesakes = told_apart(results)
     for told in namesakes:
-        print(printable(told))
+        say(told)
     tables = contests(results, draws)
     if not tables:
         raise DataError(
@@ -83,21 +83,21 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--least",
-        type=float,
+        type=number(0),
         default=0.0,
         metavar="DIFFERENCE",
         help="the smallest difference that matters, in the metric's unit: 0.01 is one per cent (0)",
     )
     parser.add_argument(
         "--least-coverage",
-        type=float,
+        type=number(0, 1),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a number must rest on ({COVERAGE})",
     )
     parser.add_argument(
         "--alike",
-        type=float,
+        type=number(0),
         default=LIMITS.speech,
         metavar="SHARE",
         help="by which words a caption and vocabularies may differ where attackers read captions "
@@ -121,7 +121,7 @@ def _gate(found: Sequence[Decision]) -> int:
         )
     lost = [decision for decision in decided if decision.winner == "other"]
     told = "not passed" if lost else "passed"
-    print(f"gate {told}: {len(lost)} of {len(decided)} decided comparisons are lost")
+    say(f"gate {told}: {len(lost)} of {len(decided)} decided comparisons are lost")
     return WORSE if lost else 0
 
 
@@ -152,7 +152,7 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], 
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
     store = ResultStore(finished.outputs)
-    print()
+    say()
     draws = {r.run_id: store.draws(r.run_id) for r in finished.results}
     return list(finished.results), draws
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from bias_pipeline.arguments import Parser
 from bias_pipeline.errors import BiasPipelineError, SweepError, UsageError, did_you_mean
+from bias_pipeline.terminal import say, warn
 
 
 def command(words: Sequence[str]) -> int:
@@ -52,7 +52,7 @@ def validate(words: Sequence[str]) -> int:
     if corpora:
         print_inventory(corpora)
     for fault in faults:
-        print(f"error: {fault}", file=sys.stderr)
+        warn(f"error: {fault}")
     return SweepError.exit_code if faults else 0
 
 
@@ -66,7 +66,7 @@ def convert(words: Sequence[str]) -> int:
     options = parser.parse_args(list(words))
     for path in options.files:
         for written in convert_file(path, options.out):
-            print(written)
+            say(written)
     return 0
 
 
@@ -89,10 +89,11 @@ def fetch(words: Sequence[str]) -> int:
             raise UsageError(f"data set {name!r} is unknown; {did_you_mean(name, SOURCES)}")
     if options.out and len(options.names) != 1:
         raise UsageError("--out is the folder of one data set; name one")
-    print("\n\n".join(describe(name, SOURCES[name]) for name in options.names or SOURCES))
+    for name in options.names or SOURCES:
+        say(*describe(name, SOURCES[name]).splitlines(), "")
     if options.out:
         archives = SOURCES[options.names[0]].archives
         written = [path for archive in archives for path in download(archive, options.out)]
         lines = [f"downloaded {path}" for path in written]
-        print("\n".join(["", *(lines or ["nothing was downloaded"])]))
+        say(*(lines or ["nothing was downloaded"]))
     return 0

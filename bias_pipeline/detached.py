@@ -21,6 +21,7 @@ from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import check_captioners, choices_in, compose_config, sweeps
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.launch import Sweep, make_folder, prepare
+from bias_pipeline.terminal import say
 
 PRESET = "cluster=slurm"
 MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
@@ -63,8 +64,8 @@ def submit(words: Sequence[str]) -> int:
     check_captioners(sweep.overrides, sweep.config)
     _submit(sweep, [["run", *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
-    print("when they are done, this prints the table and runs what failed:")
-    print(f"  python -m bias_pipeline {shlex.join(ready)}")
+    say("when they are done, this prints the table and runs what failed:")
+    say(f"  python -m bias_pipeline {shlex.join(ready)}")
     return 0
 
 
@@ -82,8 +83,8 @@ def _submit_shards(command: str, words: Sequence[str]) -> int:
     sweep = _prepare(launching)
     shards = [f"{number}/{own.shards}" for number in range(own.shards)]
     _submit(sweep, [[command, *rest, "--shard", shard] for shard in shards])
-    print("when they are done, this puts everything into one file:")
-    print(f"  python -m bias_pipeline {command} --gather {shlex.quote(str(options.out))}")
+    say("when they are done, this puts everything into one file:")
+    say(f"  python -m bias_pipeline {command} --gather {shlex.quote(str(options.out))}")
     return 0
 
 
@@ -113,7 +114,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
         script = folder / f"array_{first}.sh"
         script.write_text(_script(sweep.config.hydra.launcher, folder, first, size))
         number = _sbatch(script)
-        print(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
+        say(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:

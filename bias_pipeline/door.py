@@ -9,7 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 
 from bias_pipeline import __version__, stopping, streams
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+    refused_by_system,
+)
+from bias_pipeline.terminal import guard, say, warn
 
 Command = Callable[[list[str]], int]
 
@@ -20,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.open_streams()
     _settle()
     _print_whatever_the_locale()
+    guard()
     stopping.listen()
     try:
         code = _obey(words)
@@ -30,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stopped = True
     if not stopped:
         return code
-    print("stopped; what was finished is kept", file=sys.stderr)
+    warn("stopped; what was finished is kept")
     return stopping.exit_code()
 
 
@@ -46,11 +54,10 @@ def _settle() -> None:
 
 def _obey(words: list[str]) -> int:
     try:
-        command, rest = _command(words)
-        return command(rest) or _printed()
+        return _run_command(words) or _printed()
     except BiasPipelineError as error:
         stopping.stop_if_requested()  # what failed then is nobody's mistake
-        print(f"error: {error}", file=sys.stderr)
+        warn(f"error: {error}")
         return error.exit_code
 
 
@@ -66,6 +73,16 @@ def _printed() -> int:
             f"standard output took not all that was printed: {fault.strerror}; files are whole"
         )
     return 0
+
+
+def _run_command(words: list[str]) -> int:
+    command, rest = _command(words)
+    try:
+        return command(rest)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise refused_by_system(error) from error
 
 
 def _print_whatever_the_locale() -> None:
@@ -105,13 +122,13 @@ def _help(rest: list[str]) -> int:
     from bias_pipeline.report.catalogue import help_text
 
     del rest
-    print(help_text())
+    say(*help_text().split("\n"))
     return 0
 
 
 def _version(rest: list[str]) -> int:
     del rest
-    print(f"bias_pipeline {__version__}")
+    say(f"bias_pipeline {__version__}")
     return 0
 
 
@@ -174,9 +191,9 @@ def _push(words: list[str]) -> int:
         mode="online" if arguments.workspace else arguments.mode,
         timeout_s=arguments.timeout,
     )
-    print(pushed.sentence())
+    say(pushed.sentence())
     if arguments.workspace:
-        print(
+        say(
             workspace.save_workspace(
                 finished_results(arguments.folder),
                 project=arguments.project,
@@ -213,12 +230,12 @@ def _report(words: list[str]) -> int:
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
     save_page(report, out)
-    print(out)
+    say(out)
     if arguments.export:
         from bias_pipeline.report.export import export
 
         export(report, arguments.export)
-        print(arguments.export / "contents.md")
+        say(arguments.export / "contents.md")
     return 0
 
 
@@ -230,7 +247,7 @@ def _metrics(words: list[str]) -> int:
     parser = Parser("python -m bias_pipeline metrics", description="What each metric can tell")
     parser.add_argument("--cards", action="store_true", help="a page in Markdown: docs/metrics.md")
     if parser.parse_args(words).cards:
-        print(cards(), end="")
+        say(*cards().splitlines())
     else:
         print_metrics()
     return 0
@@ -265,7 +282,7 @@ def _claims(words: list[str]) -> int:
     from bias_pipeline.paths import experiments_dir
 
     _refuse(words, "analysis claims")
-    print(report(judge(experiments_dir())))
+    say(*report(judge(experiments_dir())).splitlines())
     return 0
 
 

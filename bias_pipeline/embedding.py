@@ -13,6 +13,7 @@ from bias_pipeline.sharded.blocks import BlockStore
 from bias_pipeline.sharded.describing import Model, describe_share, report, size_of
 from bias_pipeline.sharded.gathering import gather, write_embeddings
 from bias_pipeline.sharded.options import check_words, parser
+from bias_pipeline.terminal import say
 from bias_pipeline.vision.photos import find_photos
 from bias_pipeline.vision.pretrained import device_of, find_pretrained
 
@@ -30,7 +31,7 @@ def command(words: Sequence[str]) -> int:
     if options.gather:
         gathered = gather(options, JOB, "embeddings.parquet")
         n_vectors, size = write_embeddings(gathered)
-        print(f"{gathered.out}: {n_vectors} vectors of {size} numbers")
+        say(f"{gathered.out}: {n_vectors} vectors of {size} numbers")
     elif options.texts:
         _embed_texts(options)
     else:

@@ -46,6 +46,17 @@ class ResourceError(BiasPipelineError):
     exit_code = 5
 
 
+def refused_by_system(error: OSError) -> ResourceError:
+    """What the system refused, as a sentence.
+
+    Example:
+        >>> print(refused_by_system(FileNotFoundError(2, "No such file or directory", "a.json")))
+        a.json: No such file or directory
+    """
+    named = f"{error.filename}: " if error.filename is not None else ""
+    return ResourceError(f"{named}{error.strerror or error}")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, as the end of an error message.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline import cluster, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.composition import Cell, cell_of
-from bias_pipeline.errors import BiasPipelineError, NotApplicableError
+from bias_pipeline.errors import BiasPipelineError, NotApplicableError, refused_by_system
 from bias_pipeline.identity import run_id
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.targets import resolve
+from bias_pipeline.terminal import guard, trace_of
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -38,25 +38,36 @@ def job(config: DictConfig) -> None:
     """
     from hydra.core.hydra_config import HydraConfig
 
+    guard()  # a launcher's process came by no door
     stopping.stop_if_requested()
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     outcome: dict[str, object] = {"overrides": _overrides(hydra_config)}
     try:
         outcome |= _run_cell(config)
-    except BiasPipelineError as error:
-        outcome |= {"status": "failed", "exit_code": error.exit_code, "error": str(error)}
-        outcome["not_applicable"] = isinstance(error, NotApplicableError)
-        log.info("failed", exc_info=True)
     except Exception as error:
-        trace = folder / "traceback.txt"
-        trace.write_text(traceback.format_exc())
-        bug = f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
-        message = cluster.ran_out_of_time(error) or bug
-        outcome |= {"status": "failed", "exit_code": 1, "error": message}
+        outcome |= _failure(error, folder)
     stopping.stop_if_requested()
     replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
     _close_log()
+
+
+def _failure(error: Exception, folder: Path) -> dict[str, object]:
+    """How a cell failed: in a sentence if its user can mend that, else as a bug."""
+    log.info("failed", exc_info=error)
+    if isinstance(error, OSError) and error.filename is not None:
+        error = refused_by_system(error)
+    if isinstance(error, BiasPipelineError):
+        code, told = error.exit_code, str(error)
+    else:
+        code, told = 1, cluster.ran_out_of_time(error) or _bug(error, folder / "traceback.txt")
+    lenient = isinstance(error, NotApplicableError)
+    return {"status": "failed", "exit_code": code, "error": told, "not_applicable": lenient}
+
+
+def _bug(error: Exception, trace: Path) -> str:
+    trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
+    return f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
 
 
 def _close_log() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from bias_pipeline.job import OUTCOME, job
 from bias_pipeline.loader import composition_message, loader_of
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.targets import PACKAGE
+from bias_pipeline.terminal import say, warn
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -185,7 +185,7 @@ def _show(options: Namespace, overrides: Sequence[str], config: DictConfig) -> N
             elif options.info:
                 hydra.show_info(options.info, config_name="config", overrides=[*overrides])
             else:
-                print(hydra.format_args_help(get_args_parser()))
+                say(*hydra.format_args_help(get_args_parser()).splitlines())
     except OmegaConfBaseException as error:
         raise UsageError(composition_message(error)) from error
 
@@ -204,7 +204,7 @@ def _conclude(
     """
     from bias_pipeline.analysis.namesakes import files_apart
     from bias_pipeline.report.annotators import bounds
-    from bias_pipeline.report.tables import print_results, printable, write_table
+    from bias_pipeline.report.tables import print_results, write_table
 
     outcomes = _outcomes(folder, multirun)
     store = ResultStore(outputs)
@@ -220,21 +220,21 @@ def _conclude(
         swept = [own for _, own in finished]
         print_results(results, swept)
         for told in namesakes:
-            print(printable(told))
+            say(told)
         for found in bounds(results, swept):
-            print(found.sentence())
+            say(found.sentence())
         write_table(outputs, results)
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
-        print(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
+        say(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
     failed = [o for o in outcomes if o["status"] == "failed"]
     skipped = [o for o in failed if o.get("not_applicable")] if lenient and results else []
     for outcome in skipped:
-        print(f"skipped: {_labelled(outcome)}{outcome['error']}")
+        say(f"skipped: {_labelled(outcome)}{outcome['error']}")
     if results:
         plural = "" if len(outcomes) == 1 else "s"
         told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
-        print(told, file=sys.stderr)
+        warn(told)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     return Finished(outputs, results, code)
 
@@ -276,10 +276,10 @@ def _labelled(outcome: Mapping[str, Any]) -> str:
 
 def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
     for outcome in failed:
-        print(f"error: {_labelled(outcome)}{outcome['error']}", file=sys.stderr)
+        warn(f"error: {_labelled(outcome)}{outcome['error']}")
     if not failed:
         return 0
     if not multirun:
         return int(failed[0]["exit_code"])
-    print(f"{len(failed)} of {n_jobs} jobs failed; the others are kept", file=sys.stderr)
+    warn(f"{len(failed)} of {n_jobs} jobs failed; the others are kept")
     return SweepError.exit_code

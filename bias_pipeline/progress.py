@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
+from bias_pipeline.terminal import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -40,7 +42,7 @@ class Bar:
             return
         if self._drawn is None:
             self._drawn = _drawing()
-            self._drawn.add_task(self.label)
+            self._drawn.add_task(printable(self.label))
         self._drawn.update(self._drawn.task_ids[0], completed=self.done, total=self.total)
 
     def close(self) -> None:
@@ -93,7 +95,7 @@ def _drawing() -> Progress:
     )
 
     drawing = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

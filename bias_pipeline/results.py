@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import logging
 import math
 import os
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.csv_text import csv_text, read_csv, table_csv
 from bias_pipeline.datasets.json_files import load_json
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.manifests import check_manifest, checked, resamples
@@ -176,7 +175,8 @@ class ResultStore:
         content = self._content(run_id, EXCLUSIVE)
         if content is None:
             raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the cell first")
-        return read_predictions(content, ids)
+        with self._reading(run_id, EXCLUSIVE):
+            return read_predictions(content, ids)
 
     def draws(self, run_id: str) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
@@ -189,12 +189,9 @@ class ResultStore:
         content = self._content(run_id, DRAWS)
         if content is None:
             return {}
-        try:
+        with self._reading(run_id, DRAWS):
             found = read_draws(content)
             _check_draws(found, self.read(run_id))
-        except (ValueError, LookupError, TypeError, OSError, NotImplementedError) as error:
-            path = self.root / run_id / DRAWS
-            raise DataError(f"{path}: {error}; run its cell again") from error
         return found
 
     def table(self, run_id: str, name: str) -> list[dict[str, str]]:
@@ -204,7 +201,25 @@ class ResultStore:
             DataError: if it is damaged.
         """
         content = self._content(run_id, f"{name}.csv") or b""
-        return list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline="")))
+        with self._reading(run_id, f"{name}.csv"):
+            return read_csv(content.decode("utf-8"))
+
+    @contextmanager
+    def _reading(self, run_id: str, name: str) -> Iterator[None]:
+        """Whoever wrote a file may have written anything, with a checksum that fits."""
+        try:
+            yield
+        except (
+            ArithmeticError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            path = self.root / run_id / name
+            first = (str(error).splitlines() or [""])[0][:200]
+            raise DataError(f"{path}: is damaged ({first}); run its cell again") from error
 
     def _content(self, run_id: str, name: str) -> bytes | None:
         """A file of a finished run as it was written, None if the run has none of that name."""
@@ -291,39 +306,13 @@ class ResultStore:
 
 
 def rows_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV with a header; NaN is an empty cell, text that a spreadsheet would run is quoted.
+    """Rows as CSV with a header; see :func:`bias_pipeline.csv_text.csv_text`.
 
     Example:
         >>> rows_csv([]).startswith("run_id,metric,")
         True
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow([csv_cell(value) for value in asdict(row).values()])
-    return text.getvalue()
-
-
-def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Lines of equal keys as CSV, written as rows are: see :func:`rows_csv`."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([list(lines[0])] if lines else [])
-    writer.writerows([csv_cell(value) for value in line.values()] for line in lines)
-    return text.getvalue()
-
-
-def csv_cell(value: object) -> object:
-    """A value as it stands in a CSV file: see :func:`rows_csv`."""
-    if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)
-    if isinstance(value, tuple | list):
-        return " ".join(map(str, value))
-    if isinstance(value, str):
-        value = value.replace("\r", "\n")  # the csv module leaves a bare "\r" unquoted
-        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\n") else value
-    return value
+    return csv_text([COLUMNS, *(list(asdict(row).values()) for row in rows)])
 
 
 def _json(result: Result, files: Mapping[str, str]) -> bytes:

@@ -5,11 +5,10 @@ What the odd things would do, if anything ran or imported them, is to leave a ca
 
 from __future__ import annotations
 
-import copy
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from bias_pipeline.errors import BiasPipelineError, UsageError
 from bias_pipeline.hydra_part import check_settled, settled
 from bias_pipeline.loader import check_composed
 from bias_pipeline.references import check_references
+from tests.fuzz.mutations import odd_tree
 
 SEED = 20261122
 N_TREES = 10_000
@@ -55,6 +55,7 @@ PLAIN: list[Any] = [
     *("${hydra:job.name}", "${${paths.outputs}:x}", "${.x}", "${..x}", "$(touch canary)"),
     *([], {}, [[]], [{}], {"": 1}, {"_target_": ["x"]}, {"a.b": 1}, [None], {"x": {"y": []}}),
 ]
+ODD = [*CALLED, *PLAIN]
 KEYS = ("_target_", "callbacks", "()", "class", "setup", "env_set", "searchpath", "x", "cache")
 
 
@@ -105,44 +106,6 @@ def base(*words: str) -> Base:
     return Base(written, dict(composition.cell_of(config, {}).tree), hydra)
 
 
-def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place of a tree but its root."""
-    items: Any = ()
-    if isinstance(node, Mapping):
-        items = node.items()
-    elif isinstance(node, list):
-        items = enumerate(node)
-    for key, item in items:
-        yield (*path, key)
-        yield from places(item, (*path, key))
-
-
-def at(tree: Any, path: tuple[Any, ...]) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
-def mutated(tree: dict[str, Any], dice: random.Random) -> dict[str, Any]:
-    """A copy with one to three odd things in it."""
-    tree = copy.deepcopy(tree)
-    for _ in range(dice.randint(1, 3)):
-        known = list(places(tree))
-        *above, key = dice.choice(known)
-        parent = at(tree, tuple(above))
-        odd = dice.choice([*CALLED, *PLAIN, at(tree, dice.choice(known))])
-        kind = dice.randrange(6)
-        if kind == 0:
-            del parent[key]
-        elif kind == 1 and isinstance(parent, dict):
-            parent[dice.choice(KEYS)] = copy.deepcopy(odd)
-        elif kind == 2:
-            parent[key] = [copy.deepcopy(parent[key]), copy.deepcopy(odd)]
-        else:
-            parent[key] = copy.deepcopy(odd)
-    return tree
-
-
 def build_all(tree: dict[str, Any]) -> None:
     """What the program does with a checked configuration, short of reading data."""
     composition.check_task(tree)
@@ -190,7 +153,7 @@ def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(
     ends: Counter[str] = Counter()
     for number in range(N_TREES):
         part, way = WAYS[number % len(WAYS)]
-        tree = mutated(getattr(bases[number % len(bases)], part), dice)
+        tree = odd_tree(getattr(bases[number % len(bases)], part), dice, ODD, KEYS)
         ends[end_of(way, tree)] += 1
         assert not canary.exists(), (SEED, number, tree)
     assert min(ends.values()) > N_TREES / 20, ends  # neither end is left untried
@@ -200,7 +163,7 @@ def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(
 def test_hundreds_of_odd_configurations_are_put_together(canary: Path, bases: list[Base]) -> None:
     dice = random.Random(SEED)
     for number in range(N_WORDS):
-        tree = mutated(bases[number % len(bases)].written, dice)
+        tree = odd_tree(bases[number % len(bases)].written, dice, ODD, KEYS)
         end_of(put_together, tree)
         assert not canary.exists(), (SEED, number, tree)
 

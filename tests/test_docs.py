@@ -192,3 +192,21 @@ def test_no_document_names_a_machine() -> None:
         assert not re.search(rf"(?<![\w.]){re.escape(home)}/|(?<![\w.])/(work|tmp|home)/", text), (
             path
         )
+
+
+FAULTS = (REPOSITORY / "docs" / "faults.md").read_text(encoding="utf-8")
+
+
+def test_every_fault_is_told_once() -> None:
+    assert re.findall(r"(?m)^\| (\d+) \|", FAULTS) == [str(number) for number in range(1, 23)]
+
+
+@pytest.mark.parametrize("line", re.findall(r"(?m)^\| \d.*$", FAULTS), ids=lambda line: line[:40])
+def test_every_fault_is_held_by_tests_that_exist(line: str) -> None:
+    named = re.findall(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)", line)
+    absent = [
+        name
+        for name, path in named
+        if f"\ndef {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8")
+    ]
+    assert (bool(named), absent) == (True, [])

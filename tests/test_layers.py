@@ -10,6 +10,7 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
+    {"terminal"},
     {
         "errors",
         "captions",
@@ -20,6 +21,7 @@ LAYERS = [
         "declared",
         "ownership",
         "streams",
+        "csv_text",
     },
     {"arguments", "references", "yaml_files"},
     {"cache", "sealed"},

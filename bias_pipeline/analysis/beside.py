@@ -14,6 +14,7 @@ import numpy as np
 from bias_pipeline.attribute import Attribute, Naming
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.terminal import Grid, show
 from bias_pipeline.text.mentions import Listed, listed_words
 
 END = "(end)"
@@ -82,15 +83,10 @@ def _following(found: Listed) -> Counter[str]:
 
 def print_beside(corpus: Corpus, attribute: Attribute, *, most: int = 10) -> None:
     """Print :func:`beside`, with that many following words."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="What listed words stand beside", title_justify="left")
-    headings = ("side", "words of", "captions", "hold a word", "name a group", "what follows most")
-    for heading in headings:
-        table.add_column(heading)
+    head = ("side", "words of", "captions", "hold a word", "name a group", "what follows most")
+    rows = []
     for own in beside(corpus, attribute):
         counts = map(str, (own.captions, own.holding, own.naming))
         follow = ", ".join(f"{word} {count}" for word, count in own.following[:most])
-        table.add_row(own.side, own.attribute, *counts, follow)
-    Console(width=None if Console().is_terminal else 120).print(table)
+        rows.append((own.side, own.attribute, *counts, follow))
+    show(Grid(head, rows, "What listed words stand beside", left=len(head)), width=120)

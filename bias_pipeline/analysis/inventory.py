@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.terminal import Grid, say, show
 
 _PLAIN_WIDTH = 200
 
@@ -53,22 +53,11 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
 
 def print_inventory(corpora: Sequence[Corpus]) -> None:
     """Print the facts, a column a captioner, and what was noted while reading."""
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(escape(f"dataset {corpora[0].dataset}"))
-    for corpus in corpora:
-        table.add_column(escape(corpus.captioner), justify="right", overflow="fold")
-    for name in dict.fromkeys(name for own in facts for name in own):
-        table.add_row(escape(name), *(escape(own.get(name, "–")) for own in facts))
-    console = Console(
-        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False, emoji=False
-    )
-    console.print(table)
+    names = dict.fromkeys(name for own in facts for name in own)
+    rows = [[name, *(own.get(name, "–") for own in facts)] for name in names]
+    head = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
+    show(Grid(head, rows), width=_PLAIN_WIDTH)
     for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
         who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
-        console.print(f"{who}: {note}", soft_wrap=True, markup=False)
+        say(f"{who}: {note}")

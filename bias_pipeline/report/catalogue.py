@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bias_pipeline.paths import choices_of, conf_dir
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from bias_pipeline.terminal import Grid, show
 
 _HELP = """\
 bias_pipeline: does an image captioner amplify societal bias?
@@ -98,38 +94,33 @@ def help_text() -> str:
 def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each sees."""
     import yaml
-    from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title="Metrics", title_justify="left")
-    for heading in ("metric", "title", "range", "neutral", *PROPERTIES, "reference"):
-        table.add_column(heading.replace("_", " "))
+    head = ("metric", "title", "range", "neutral", *PROPERTIES, "reference")
+    rows = []
     for name in choices_of(conf_dir() / "metric"):
         target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
-        table.add_row(*_described(name, target))
-    console = Console(width=None if Console().is_terminal else 200)
-    console.print(table)
-    console.print("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it")
-    console.print(_behaviours())
+        rows.append(_described(name, target))
+    show(
+        Grid([name.replace("_", " ") for name in head], rows, "Metrics", left=len(head)),
+        "✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it",
+        _behaviours(),
+        width=200,
+    )
 
 
-def _behaviours() -> Table:
+def _behaviours() -> Grid:
     """What moves which headline."""
-    from rich.table import Table
-
     from bias_pipeline.analysis.behaviour import BEHAVIOURS
 
-    table = Table(title="What metrics see: tested on small corpora", title_justify="left")
-    headings = ("captions differ in", "", "moves", "stays", "absent")
-    for heading in headings:
-        table.add_column(heading)
+    head = ("captions differ in", "", "moves", "stays", "absent")
+    rows = []
     for name, behaviour in BEHAVIOURS.items():
         told = [
             ", ".join(line for line, own in behaviour.verdicts.items() if own == verdict)
-            for verdict in headings[2:]
+            for verdict in head[2:]
         ]
-        table.add_row(name, behaviour.title, *told)
-    return table
+        rows.append([name, behaviour.title, *told])
+    return Grid(head, rows, "What metrics see: tested on small corpora", left=len(head))
 
 
 def _described(name: str, target: str) -> list[str]:

@@ -11,8 +11,6 @@ In the folder::
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.cache import replace_file
+from bias_pipeline.csv_text import csv_text
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.report.latex import latex
 from bias_pipeline.report.markdown import escape, markdown
 from bias_pipeline.report.sections import BOLD
 from bias_pipeline.report.sheets import Cell, Number, Report, Section, Sheet, cell_text
-from bias_pipeline.results import COLUMNS, Row, csv_cell, rows_csv
+from bias_pipeline.results import COLUMNS, Row, rows_csv
 
 Table = Mapping[str, Sequence[Any]]
 
@@ -76,7 +75,10 @@ def _section_files(section: Section, name: str) -> Iterator[tuple[str, bytes]]:
         alone = replace(sheet, caption=_caption(section.title, sheet))
         yield f"{stem}.tex", latex(alone, f"{name}-{number}").encode("utf-8", "replace")
         yield f"{stem}.md", markdown(alone).encode("utf-8", "replace")
-        yield f"{stem}.csv", _csv(table).encode("utf-8", "replace")
+        yield (
+            f"{stem}.csv",
+            csv_text([list(table), *zip(*table.values(), strict=True)]).encode("utf-8", "replace"),
+        )
         yield f"{stem}.parquet", _parquet(table)
     for number, figure in enumerate(section.figures, 1):
         yield f"figures/{name}-{number}.svg", figure.svg().encode("utf-8", "replace")
@@ -151,14 +153,6 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     while found in taken:
         found, number = f"{name} ({number})", number + 1
     return found
-
-
-def _csv(table: Table) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([csv_cell(name) for name in table])
-    writer.writerows([csv_cell(v) for v in line] for line in zip(*table.values(), strict=True))
-    return text.getvalue()
 
 
 def _parquet(table: Table) -> bytes:

@@ -19,13 +19,15 @@ from statistics import fmean
 from typing import Annotated, Any, ClassVar
 
 from bias_pipeline.declared import Configurable, Positive, Text
-from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.report.apart import run_apart
 from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
 
 log = logging.getLogger(__name__)
 
 MODES = ("offline", "online", "disabled")
+# A link that somebody put there is not followed: what it leads to is no file of ours.
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
 _warned: set[str] = set()
 
 
@@ -86,10 +88,10 @@ class CsvLogger(ResultLogger):
         header, _, body = rows_csv(result.rows).partition("\n")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
+            handle = os.open(self.path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o666)
             body = f"{header}\n{body}"
         except FileExistsError:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            handle = os.open(self.path, _APPENDING)
         with os.fdopen(handle, "ab", buffering=0) as file:
             file.write(body.encode("utf-8", "replace"))
 
@@ -160,7 +162,7 @@ class WandbLogger(ResultLogger):
             },
             "summary": _summary(result.rows),
             "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
-            "history": _history(result.tables.get("curves", ())),
+            "history": history(result.tables.get("curves", ())),
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
@@ -245,18 +247,24 @@ def _summary(rows: Sequence[Row]) -> dict[str, float]:
     return {key: value for key, value in found.items() if not math.isnan(value)}
 
 
-def _history(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+def history(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """For every epoch, the training loss on each side, mean over its attackers.
+
+    Raises:
+        DataError: if a line is none of a curve.
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
-        >>> _history(lines)
+        >>> history(lines)
         [{'epoch': 1, 'train_loss/model': 0.7}]
     """
     found: dict[int, dict[str, list[float]]] = {}
     for line in curves:
-        sides = found.setdefault(int(line["epoch"]), {})
-        sides.setdefault(f"train_loss/{line['side']}", []).append(float(line["train_loss"]))
+        try:
+            side, epoch, loss = line["side"], int(line["epoch"]), float(line["train_loss"])
+        except (KeyError, ValueError) as error:
+            raise DataError(f"curves.csv: {error} makes a line no part of a curve") from error
+        found.setdefault(epoch, {}).setdefault(f"train_loss/{side}", []).append(loss)
     return [
         {"epoch": epoch, **{side: fmean(losses) for side, losses in found[epoch].items()}}
         for epoch in sorted(found)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.doubts import COVERAGE
 from bias_pipeline.analysis.pareto import fronts
@@ -14,9 +12,7 @@ from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results import Result, Row, rows_csv
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from bias_pipeline.terminal import Grid, printable, show
 
 # Choices that may differ between cells; those that do become columns, the others the title.
 CHOICES = (
@@ -33,7 +29,6 @@ CHOICES = (
 _NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 BLANK, UNCOVERED = "‡", "§"
-PLAIN_WIDTH = 1000  # nothing wraps where lines may be long
 
 
 def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] = ()) -> None:
@@ -44,14 +39,8 @@ def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] 
         swept: for each cell the settings in which the cells differ; those that no column of a
             row tells become columns too.
     """
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    console = Console(width=width, highlight=False, emoji=False)
-    console.print(printable(_title(results)), soft_wrap=True, markup=False)
-    console.print(_rich_table(results, swept))
-    for note in [*(front.verdict() for front in fronts(results)), *_notes(results)]:
-        console.print(printable(note), soft_wrap=True, markup=False)
+    notes = [*(front.verdict() for front in fronts(results)), *_notes(results)]
+    show(_title(results), _grid(results, swept), *notes)
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
@@ -76,16 +65,6 @@ def markdown(results: Sequence[Result]) -> str:
         for line in ruled
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in escaped) + "\n"
-
-
-def printable(text: str) -> str:
-    r"""Text whose control characters and direction marks are written out, not obeyed.
-
-    Example:
-        >>> printable("a\x1b[31mb")
-        'a\\x1b[31mb'
-    """
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -138,24 +117,14 @@ def arrow(row: Row, neutral: float = 0.0) -> str:
     return "↓" if row.ci_high < neutral else "≈"
 
 
-def _rich_table(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> Table:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
+def _grid(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> Grid:
     header, lines = _cells(results)
     settings = [k for k in dict.fromkeys(k for own in swept for k in own) if k not in CHOICES]
     place = len(_varying(results))
     header[place:place] = settings
     for line, own in zip(lines, swept, strict=False):
         line[place:place] = [own.get(key, "") for key in settings]
-    shown = Table(box=box.SIMPLE_HEAD)
-    for number, name in enumerate(header):
-        left = number <= place + len(settings)
-        shown.add_column(escape(name), justify="left" if left else "right", overflow="fold")
-    for line in lines:
-        shown.add_row(*(escape(printable(cell)) for cell in line))
-    return shown
+    return Grid(header, lines, left=place + len(settings) + 1)
 
 
 def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:

@@ -6,8 +6,6 @@ each word of each example, ``words-RUN.sha256`` their checksums. Gains and weigh
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -15,10 +13,11 @@ from pathlib import Path
 from bias_pipeline.analysis.word_fits import Example
 from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.cache import replace_file
+from bias_pipeline.csv_text import read_csv, table_csv
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted
-from bias_pipeline.results import table_csv
+from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted, cell_text
 from bias_pipeline.sealed import read_unchanged, sha256
+from bias_pipeline.terminal import Grid, say, show
 
 SHOWN = 20
 _ENDS = ("", "_ci_low", "_ci_high")
@@ -139,13 +138,7 @@ def _sums(path: Path) -> dict[str, str]:
 
 def _read(path: Path, sums: Mapping[str, str]) -> list[dict[str, str]]:
     text = read_unchanged(path, sums.get(path.name)).decode("utf-8")
-    lines = csv.DictReader(io.StringIO(text, newline=""))
-    return [{k: _bare(v) for k, v in line.items()} for line in lines]
-
-
-def _bare(text: str) -> str:
-    """A cell without the quote that keeps spreadsheets from running it."""
-    return text[1:] if text[:1] == "'" and text[1:2] in ("=", "+", "-", "@") else text
+    return read_csv(text)
 
 
 def _word(lines: Sequence[dict[str, str]]) -> Word:
@@ -178,7 +171,7 @@ def word_sections(folder: Path) -> tuple[list[Section], list[str]]:
             found.append(section(read_words(path)))
         except DataError as error:
             unread.append(f"{error}. It is not reported")
-        except (ValueError, LookupError, csv.Error) as error:
+        except (ValueError, LookupError) as error:
             unread.append(f"{path} is not a whole file of words ({error}); it is not reported")
     return found, unread
 
@@ -280,31 +273,13 @@ def _examples(found: Words) -> list[Sheet]:
 
 def print_words(found: Words) -> None:
     """Print what gives most away."""
-    import sys
-
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from bias_pipeline.report.sheets import cell_text
-    from bias_pipeline.report.tables import PLAIN_WIDTH, printable
-
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    console = Console(width=width, highlight=False, emoji=False)
     for sheet in sheets(found):
-        table = Table(box=box.SIMPLE_HEAD, title=escape(printable(sheet.caption)))
-        table.title_justify = "left"
-        for number, name in enumerate(sheet.head):
-            table.add_column(escape(name), justify="right" if number > 1 else "left")
-        for row in sheet.rows:
-            table.add_row(*(escape(printable(cell_text(cell))) for cell in row))
-        console.print(table)
+        rows = [[cell_text(cell) for cell in row] for row in sheet.rows]
+        show(Grid(sheet.head, rows, sheet.caption, left=2))
     unit = "an n-gram" if found.method == EXACT else "a word"
-    console.print(
+    say(
         f"log-odds of the true group that {unit} adds to a test caption, mean over captions; "
-        f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s",
-        soft_wrap=True,
+        f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s"
     )
     if found.method != EXACT:
-        console.print(f"{found.method}. {NETWORK}", soft_wrap=True)
+        say(f"{found.method}. {NETWORK}")

@@ -22,6 +22,7 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.progress import bar, track
 from bias_pipeline.sharded.blocks import Block, BlockStore
 from bias_pipeline.sharded.shards import Shard, blocks_of
+from bias_pipeline.terminal import say
 from bias_pipeline.vision.photos import UnreadableError
 
 S = TypeVar("S")
@@ -246,7 +247,7 @@ def ahead(
 def report(tally: Tally, noun: str, command: str, store: BlockStore) -> None:
     """Print what a task did and how to go on."""
     for line in tally.sentences(noun):
-        print(line)
-    print("when all tasks are done, this puts everything into one file:")
+        say(line)
+    say("when all tasks are done, this puts everything into one file:")
     words = [command, "--gather", str(store.root), "--run", store.signature]
-    print(f"  python -m bias_pipeline {shlex.join(words)}")
+    say(f"  python -m bias_pipeline {shlex.join(words)}")

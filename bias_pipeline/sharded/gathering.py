@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +14,11 @@ import numpy.typing as npt
 
 from bias_pipeline.cache import replace_file, replacing
 from bias_pipeline.corpus import id_key
+from bias_pipeline.csv_text import csv_text
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.sharded.blocks import NOT_YET, BlockStore, find_store
 from bias_pipeline.sharded.describing import named
+from bias_pipeline.terminal import warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,10 +76,8 @@ def _write_missing(path: Path, missing: Mapping[str, str]) -> None:
     if not missing:
         path.unlink(missing_ok=True)
         return
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([("image_id", "reason"), *sorted(missing.items(), key=_by_id)])
-    write(path, text.getvalue().encode())
+    lines = [("image_id", "reason"), *sorted(missing.items(), key=_by_id)]
+    write(path, csv_text(lines).encode("utf-8", "replace"))
 
 
 def _by_id(pair: tuple[str, str]) -> tuple[int, int, str]:
@@ -94,7 +91,7 @@ def _tell_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> 
         f"{named(missing)}; all are in {folder / MISSING}"
     )
     if not strict:
-        print(told, file=sys.stderr)
+        warn(told)
         return
     if absent:
         raise ResourceError(f"{told}. Start the job again, or gather the others with --no-strict")

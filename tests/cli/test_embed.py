@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.encoders.clip import ClipPhotos
-from bias_pipeline.sharded.gathering import MISSING, read_embeddings
+from bias_pipeline.sharded.gathering import MISSING, _write_missing, read_embeddings
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 from tests.cli.commands import Run, start, wait_for
 from tests.photo_folder import BROKEN, break_some, write_photos
@@ -245,6 +245,13 @@ def test_the_missing_are_listed_with_their_reasons(broken: tuple[int, str], run:
     lines = Path("out", MISSING).read_text().splitlines()
     assert lines[:2] == ["image_id,reason", "901,the file is empty"]
     assert len(lines) == 1 + len(BROKEN)
+
+
+def test_e9_a_list_of_missing_images_holds_no_formula(tmp_path: Path) -> None:
+    missing = {"=cmd()": "＝1\ud83d", "-5": "-x"}
+    _write_missing(tmp_path / MISSING, missing)
+    lines = (tmp_path / MISSING).read_text(encoding="utf-8").splitlines()
+    assert sorted(lines[1:]) == ["'-5,'-x", "'=cmd(),'＝1?"]
 
 
 def test_a_broken_photo_changes_no_other(embed: Embed, run: Run, alone: Any, photos: Path) -> None:

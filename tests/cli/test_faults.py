@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from bias_pipeline.metrics.lic import LIC
+from tests import coco_folder
 from tests.cli.commands import SMALL, Run, part, results, rows
 from tests.corpora import REPOSITORY
 from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
@@ -463,3 +464,27 @@ def test_e21_the_protocol_of_the_pickle_does_not_matter(lic: Any, tmp_path: Path
     for protocol in (0, 4):
         lic({SAT: pickle.dumps(entries(), protocol)})
     assert len(results(tmp_path)) == 1
+
+
+LONG = 300 * "x"
+
+
+@pytest.mark.parametrize("captioner", [LONG, f"{LONG}.json", f"nowhere/{LONG}.json", 5000 * "y/"])
+def test_e9_a_name_that_no_file_can_have_is_told(run: Run, tmp_path: Path, captioner: str) -> None:
+    coco_folder.write_folder(tmp_path)
+    own = ("dataset=coco", "dataset.root=.", "metric=gender_error", *QUICK)
+    code, text = run(*own, f"captioner='{captioner}'")
+    assert (code in (2, 5), "a bug" in text, "Traceback" in text) == (True, False, False), text
+
+
+def test_e9_signs_in_the_name_of_a_bug_are_shown(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("x\x1b[8m\ud83d\u202e")
+
+    monkeypatch.setattr("bias_pipeline.job._run_cell", fail)
+    code, text = run(*SMALL)
+    (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
+    shown = "ValueError: x\\x1b[8m\\ud83d\\u202e"
+    assert (code, shown in text, shown in trace.read_text()) == (1, True, True), text

@@ -156,3 +156,20 @@ def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) ->
     options = composition.options_of(["cluster=slurm"])
     config = composition.compose_config(options.overrides, options)
     assert config.hydra.launcher.timeout_min == 90
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "m.json", "--attributes", "l.csv", "--minutes", "nan"),
+        ("audit", "m.json", "--attributes", "l.csv", "--minutes=-1"),
+        ("audit", "m.json", "--attributes", "l.csv", "--least-coverage", "nan"),
+        ("compare", "terse", "faithful", "--least", "nan"),
+        ("compare", "terse", "faithful", "--least-coverage", "2"),
+        ("compare", "terse", "faithful", "--alike=-1"),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_a_number_of_an_option_is_one_and_in_range(run: Run, words: tuple[str, ...]) -> None:
+    code, text = run(*words)
+    assert (code, "must be at least 0" in text) == (2, True), text

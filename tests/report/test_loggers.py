@@ -305,3 +305,17 @@ def test_csv_appends_the_rows_of_each_cell(tmp_path: Path) -> None:
     logger.log(result("two"))
     lines = csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text()))
     assert [line["run_id"] for line in lines] == ["one", "two"]
+
+
+@pytest.mark.parametrize("content", ["mine", None])
+def test_e9_csv_follows_no_link(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | None
+) -> None:
+    """Whoever can write to a shared folder of results may have put one there."""
+    other = tmp_path / "other.txt"
+    if content:
+        other.write_text(content)
+    (tmp_path / "rows.csv").symlink_to(other)
+    CsvLogger(str(tmp_path / "rows.csv")).try_log(result())
+    assert (other.read_text() if other.exists() else None) == content
+    assert "results are whole without it" in caplog.text

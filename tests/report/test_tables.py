@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bias_pipeline.csv_text import read_csv
 from bias_pipeline.report.tables import (
     arrow,
     interval,
     markdown,
     percent,
     print_results,
-    printable,
     write_table,
 )
 from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
+from bias_pipeline.terminal import INVISIBLE, printable
 
 HOSTILE = [
     "[red]",
@@ -96,7 +97,7 @@ def test_e7_printable_text_is_printable(text: str) -> None:
     assert printable(text).isprintable()
 
 
-@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"])))
+@given(st.text(st.characters(categories=["L", "N", "P", "S"]).filter(lambda x: x not in INVISIBLE)))
 def test_e7_ordinary_text_is_printed_as_it_is(text: str) -> None:
     assert printable(text) == text
 
@@ -117,10 +118,10 @@ def test_e9_no_cell_of_a_csv_is_a_formula(text: str) -> None:
     assert line["captioner"][:1] not in tuple("=+-@\t\r\n")
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="\r")))
+@given(st.text())
 def test_text_comes_back_from_a_csv(text: str) -> None:
-    (line,) = csv.DictReader(io.StringIO(rows_csv([row(captioner=text)]), newline=""))
-    assert line["captioner"].removeprefix("'") == text.removeprefix("'")
+    (line,) = read_csv(rows_csv([row(captioner=text)]))
+    assert line["captioner"] == text
 
 
 def test_e7_a_table_with_half_a_surrogate_pair_is_written(tmp_path: Path) -> None:

@@ -1,0 +1,244 @@
+"""What is fuzzed: each kind of file of strangers, sound ones of it, and what reads it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bias_pipeline import composition
+from bias_pipeline.attribute import Attribute
+from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.datasets.convert import convert
+from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.report.content import report_of_folder
+from bias_pipeline.report.loggers import WandbLogger
+from bias_pipeline.report.push import _with_curves
+from bias_pipeline.report.words import save_words
+from bias_pipeline.results import ResultStore
+from bias_pipeline.sealed import sealed, sha256_of
+from tests import coco_folder, lic_folder
+
+Read = Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of file.
+
+    Attributes:
+        files: sound ones, by name; a mutated one keeps its name.
+        read: reads one.
+    """
+
+    files: Mapping[str, bytes]
+    read: Read
+
+
+def parquet(columns: Mapping[str, Any]) -> bytes:
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table({name: list(own) for name, own in columns.items()}), file)
+    return bytes(file.getvalue())
+
+
+def gender() -> Attribute:
+    built: Attribute = composition.cell(["dataset=coco", "attribute=gender"]).build("attribute")
+    return built
+
+
+def coco(folder: Path, key: str) -> Read:
+    """Loads the data set with one file of another place."""
+    coco_folder.write_folder(folder)
+    attribute = gender()
+    usual = {
+        "attributes": coco_folder.LABELS,
+        "captions": coco_folder.CAPTIONS,
+        "instances": coco_folder.INSTANCES,
+        "captioner": coco_folder.MINE,
+    }
+
+    def read(path: Path) -> object:
+        named = {name: str(folder / usual[name]) for name in usual} | {key: str(path)}
+        captioner = named.pop("captioner")
+        return CocoDataset(str(folder), **named, strict=False).load(captioner, attribute)
+
+    return read
+
+
+def captions(folder: Path) -> Reader:
+    lines = coco_folder.results(20)
+    ids, texts = [line["image_id"] for line in lines], [line["caption"] for line in lines]
+    files = {
+        "mine.json": json.dumps(lines).encode(),
+        "mine.jsonl": "\n".join(map(json.dumps, lines)).encode(),
+        "mine.csv": b"image_id,caption\n"
+        + "".join(f'{i},"{t}"\n' for i, t in zip(ids, texts, strict=True)).encode(),
+        "mine.parquet": parquet({"image_id": ids, "caption": texts}),
+        "nested.parquet": parquet(
+            {"image_id": [[i] for i in ids], "caption": [{"a": t} for t in texts]}
+        ),
+        "bytes.parquet": parquet({"image_id": map(str, ids), "caption": map(str.encode, texts)}),
+    }
+    return Reader(files, coco(folder, "captioner"))
+
+
+def labels(folder: Path) -> Reader:
+    text = coco_folder.labels(20)
+    rows = [line.split(",") for line in text.splitlines()]
+    columns = {
+        name: list(own) for name, own in zip(rows[0], zip(*rows[1:], strict=True), strict=True)
+    }
+    annotated = "id,annotator,gender\n" + "".join(f"{100 + i},a{i % 3},Male\n" for i in range(20))
+    files = {
+        "labels.csv": text.encode(),
+        "people.csv": annotated.encode(),
+        "labels.parquet": parquet(columns),
+    }
+    return Reader(files, coco(folder, "attributes"))
+
+
+def instances(folder: Path) -> Reader:
+    files = {"instances.json": json.dumps(coco_folder.instances(20)).encode()}
+    return Reader(files, coco(folder, "instances"))
+
+
+def humans(folder: Path) -> Reader:
+    files = {"captions.json": json.dumps(coco_folder.human(10)).encode()}
+    return Reader(files, coco(folder, "captions"))
+
+
+def pickled() -> dict[str, bytes]:
+    entries = {"model": lic_folder.entries(6), "human": lic_folder.human_entries(6)}
+    return {
+        f"{name}{protocol}.pkl": pickle.dumps(own, protocol)
+        for name, own in entries.items()
+        for protocol in (0, 2, 4)
+    }
+
+
+def pickles(folder: Path) -> Reader:
+    del folder
+    return Reader(pickled(), load_pickle)
+
+
+def converting(folder: Path) -> Reader:
+    files = {
+        "mine.json": json.dumps(coco_folder.results(10)).encode(),
+        "captions.json": json.dumps(coco_folder.human(5)).encode(),
+        "instances.json": json.dumps(coco_folder.instances(10)).encode(),
+        "model4.pkl": pickled()["model4.pkl"],
+    }
+    return Reader(files, lambda path: convert(path, folder / "out"))
+
+
+def configurations(folder: Path) -> Reader:
+    """A file of ``experiment``, composed, checked and built."""
+    own = folder / "own" / "experiment"
+    own.mkdir(parents=True)
+    files = {
+        "a.yaml": b"# @package _global_\nseeds: 2\nmetric:\n  positions: 3\n  relation: ratio\n",
+        "b.yaml": b"# @package _global_\ndefaults:\n  - override /encoder: lstm\n"
+        b"attacker: {lr: 0.1}\n",
+        "c.yaml": b"# @package _global_\nattribute:\n  words: {male: [a, b], female: &x [c]}\n"
+        b"  also_masked: ['${seeds}', !!str 7]\n"
+        b"logger: {csv: {path: a.csv}}\n",
+    }
+
+    def read(path: Path) -> None:
+        shutil.copy(path, own / "own.yaml")
+        cell = composition.cell([f"--config-dir={folder / 'own'}", "experiment=own"])
+        for key in ("dataset", "attribute", "metric", "logger"):
+            cell.build(key)
+
+    return Reader(files, read)
+
+
+def run_folders(folder: Path) -> Reader:
+    """One file of a run in a folder of two, with checksums that fit."""
+    from tests.report.test_words import found
+    from tests.test_sealed_runs import result
+
+    sound = folder / "sound"
+    ResultStore(sound).save(result(captioner="sat"))
+    ResultStore(sound).save(result("bad", captioner="oscar"))
+    words = save_words(sound, "bad", found("a", "b"))
+    own = [*(sound / "bad").iterdir(), words, words.with_name("word_examples-bad.csv")]
+    files = {path.name: path.read_bytes() for path in own}
+
+    def read(path: Path) -> None:
+        outputs = folder / "outputs"
+        shutil.rmtree(outputs, ignore_errors=True)
+        shutil.copytree(sound, outputs)
+        place = outputs if "word" in path.name else outputs / "bad"
+        shutil.copy(path, place / path.name)
+        _fit(outputs, path.name)
+        report_of_folder(outputs)
+        store = ResultStore(outputs)
+        told = store.finished("bad")
+        if told is not None:
+            WandbLogger(str(folder)).content(_with_curves(store, told))
+            store.predictions("bad", ["100", "101"])
+
+    return Reader(files, read)
+
+
+def _fit(outputs: Path, name: str) -> None:
+    """Make the checksums fit what was changed, as whoever sends a folder can."""
+    if "word" in name:
+        own = [outputs / "words-bad.csv", outputs / "word_examples-bad.csv"]
+        sums = "".join(f"{sha256_of(path)}  {path.name}\n" for path in own)
+        (outputs / "words-bad.sha256").write_text(sums)
+        return
+    path = outputs / "bad" / "result.json"
+    try:
+        content = json.loads(path.read_bytes())
+        content["manifest"].pop("checksum", None)
+        if name != path.name:
+            content["manifest"]["files"][name] = sha256_of(path.with_name(name))
+        path.write_bytes(sealed(content, within="manifest"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return
+
+
+def model_folders(folder: Path) -> Reader:
+    """One file of a CLIP's folder; its weights are loaded and its words cut."""
+    import torch
+    from transformers import CLIPModel
+
+    from bias_pipeline.vision.pretrained import Preprocessing, find_pretrained, load, tokenizer
+    from tests.tiny_models import write_clip
+
+    sound = write_clip(folder / "clip")
+    files = {path.name: path.read_bytes() for path in sound.iterdir()}
+
+    def read(path: Path) -> None:
+        own = folder / "own"
+        shutil.rmtree(own, ignore_errors=True)
+        shutil.copytree(sound, own)
+        shutil.copy(path, own / path.name)
+        model = find_pretrained(str(own), ("clip",))
+        Preprocessing(model)
+        tokenizer(model)
+        load(model, CLIPModel, torch.device("cpu"))
+
+    return Reader(files, read)
+
+
+READERS: dict[str, Callable[[Path], Reader]] = {
+    "captions": captions,
+    "labels": labels,
+    "instances": instances,
+    "humans": humans,
+    "pickles": pickles,
+    "convert": converting,
+    "configurations": configurations,
+    "runs": run_folders,
+    "models": model_folders,
+}

@@ -1,0 +1,46 @@
+"""CSV for people: no cell is a formula, and what is read back is what was written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.csv_text import csv_text, read_csv, table_csv
+
+FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"]
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def written(value: object) -> str:
+    """The cell as a spreadsheet reads it."""
+    ((cell,),) = csv.reader(io.StringIO(csv_text([(value,)]), newline=""))
+    return cell
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, *("'" + text for text in FORMULAS)])
+def test_a_formula_is_text(text: str) -> None:
+    assert written(text) == f"'{text}"
+
+
+@given(st.floats(allow_nan=False))
+def test_numbers_are_whole(number: float) -> None:
+    assert float(written(number)) == number
+
+
+def test_a_list_is_guarded_as_a_whole() -> None:
+    assert (written(("=1", "2")), written((0, 12)), written(math.nan)) == ("'=1 2", "0 12", "")
+
+
+@given(st.lists(st.fixed_dictionaries({"a": TEXTS, "=b": TEXTS}), min_size=1))
+def test_what_is_read_back_is_what_was_written(lines: list[dict[str, str]]) -> None:
+    assert read_csv(table_csv(lines)) == lines
+
+
+def test_lines_of_another_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        read_csv("a,b\n1\n")
