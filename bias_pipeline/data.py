@@ -27,14 +27,24 @@ def validate(words: Sequence[str]) -> int:
     """Read a data set as a run would, and print what is there.
 
     Args:
-        words: overrides; ``captioner=`` may name several, or ``all``.
+        words: overrides, and options of :mod:`bias_pipeline.own_columns`; ``captioner=`` may name
+            several, or ``all``.
 
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
     """
-    from bias_pipeline import composition, intersection
+    from bias_pipeline import composition, intersection, own_columns
     from bias_pipeline.analysis.inventory import print_inventory
 
+    parser = Parser(
+        "python -m bias_pipeline data validate",
+        usage="%(prog)s [key=value ...] [options]",
+        description="Read a data set as a run would, and print what is there",
+        allow_abbrev=False,
+    )
+    own_columns.add_options(parser)
+    options, words = parser.parse_known_args(list(words))
+    words = [*words, *own_columns.overrides_of(options)]
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
     cell = composition.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")

@@ -16,7 +16,7 @@ from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
 # What labels mean: a mapping, or texts such as "M=male".
 LabelWords = Annotated[
-    Mapping[str, str], Given(Mapping[str | int | float | bool, str] | list[str] | None)
+    Mapping[str, str], Given(Mapping[str | int | float | bool, str] | list[str])
 ]
 
 _SHOWN = 30  # characters of a value in a message

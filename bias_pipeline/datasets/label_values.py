@@ -42,7 +42,7 @@ def with_map(labels: LabelMap, attribute: Attribute, own: Mapping[str, str]) -> 
 def recognised(
     seen: Iterable[str], labels: LabelMap, attribute: Attribute
 ) -> tuple[LabelMap, list[str]]:
-    """The same with the unknown labels that can be read in one way, if that is all of them.
+    """The same with the unknown labels that can be read in one way.
 
     Args:
         seen: the labels of a file.
@@ -50,7 +50,7 @@ def recognised(
         attribute: whose words and groups are looked up.
 
     Returns:
-        The map, and how each of these labels is read.
+        The map, and how each of these labels is read; the others stay unknown.
 
     Example:
         >>> known = LabelMap("sex", {"Male": "male", "Female": "female"}, ("Unsure",))
@@ -58,12 +58,10 @@ def recognised(
         >>> recognised(["M", "woman", "UNSURE"], known, gender)[1]
         ["'M' is male", "'woman' is female", "'UNSURE' is Unsure"]
         >>> recognised(["M", "1"], known, gender)[1]
-        []
+        ["'M' is male"]
     """
     unknown = [label for label in dict.fromkeys(seen) if not _known(label, labels)]
-    meant = {label: _meant(label, labels, attribute) for label in unknown}
-    if not unknown or not all(meant.values()):
-        return labels, []
+    meant = {label: own for label in unknown if (own := _meant(label, labels, attribute))}
     groups = {label: own for label, own in meant.items() if own in attribute.groups}
     strata = [label for label, own in meant.items() if own not in attribute.groups]
     whole = LabelMap(labels.field, {**labels.groups, **groups}, (*labels.strata, *strata))
