@@ -203,7 +203,7 @@ def _read(overrides: Sequence[str]) -> _Subject | DataError:
 
 
 def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
-    """What the options say of an attribute's labels; a map is of the attribute whose groups it has."""
+    """What the options say of an attribute's labels; a map is of those whose groups it names."""
     groups, strata = _meanings(attribute)
     mapped = [text for text in options.map if _meant(text) in groups]
     if options.map and not mapped:

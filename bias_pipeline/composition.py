@@ -11,7 +11,7 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -117,7 +117,15 @@ def cell(words: Sequence[str]) -> Cell:
 def _corpus(dataset: str, attribute: str, captioner: str) -> Corpus:
     reader = _instantiate(json.loads(dataset), "dataset")
     name = json.loads(captioner) or reader.captioners()[0]
-    return intersection.load(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
+    return corpus_of(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
+
+
+def corpus_of(dataset: Dataset, captioner: str, attribute: Attribute) -> Corpus:
+    """What a data set holds of a captioner, with a warning where words do not fit its language."""
+    from bias_pipeline.text.language import language_notes
+
+    found = intersection.load(dataset, captioner, attribute)
+    return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
 
 
 def options_of(words: Sequence[str]) -> Namespace:

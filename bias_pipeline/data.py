@@ -54,7 +54,7 @@ def validate(words: Sequence[str]) -> int:
     corpora, faults = [], []
     for name in names:
         try:
-            corpora.append(intersection.load(dataset, name, attribute))
+            corpora.append(composition.corpus_of(dataset, name, attribute))
         except BiasPipelineError as error:
             if len(names) == 1:
                 raise

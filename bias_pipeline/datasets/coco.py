@@ -17,7 +17,7 @@ from bias_pipeline.datasets.coco_files import (
     objects_by_id,
     splits_by_id,
 )
-from bias_pipeline.datasets.columns import Layout, LabelWords, label_words
+from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.image_ids import short_forms
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
@@ -297,7 +297,9 @@ class _Found:
             _renamed(self.parts, short),
         )
         first = min(short, key=id_key)
-        return shortened, (f"image ids are read without folder and ending: {first} is {short[first]}",)
+        return shortened, (
+            f"image ids are read without folder and ending: {first} is {short[first]}",
+        )
 
 
 def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
@@ -317,7 +319,17 @@ class _Fit:
     def check_captions(
         self, model: Mapping[str, str], known: Sequence[Collection[str]]
     ) -> Iterator[str]:
-        """Refuse, or note, images without a caption and captions of unknown images."""
+        """Refuse, or note, images without a caption and captions of unknown images.
+
+        Raises:
+            DataError: if no caption at all is of a labelled image, even if not ``strict``.
+        """
+        if not any(image in model for image in self.images):
+            raise DataError(
+                f"{self.path}: no caption is of a labelled image: the captions have ids such as "
+                f"{_few(model)}, the labels such as {_few(self.images)}; write both alike, or name "
+                "the column that does with --id-column COLUMN (dataset.id_column=COLUMN)"
+            )
         lacking = [image for image in self.images if image not in model]
         scored = self._grouped(lacking)
         if scored:
@@ -357,11 +369,14 @@ class _Fit:
         """The note on images that do not fit; in strict mode the refusal."""
         if not self.strict:
             return f"dataset.strict=false: {fault}"
-        examples = ", ".join(sorted(images, key=id_key)[:_EXAMPLES])
         raise DataError(
-            f"{self.path}: {fault}, such as {examples}; complete the file, or score what fits "
+            f"{self.path}: {fault}, such as {_few(images)}; complete the file, or score what fits "
             "with dataset.strict=false"
         )
+
+
+def _few(images: Iterable[str]) -> str:
+    return ", ".join(sorted(images, key=id_key)[:_EXAMPLES])
 
 
 def _records(images: Sequence[str], found: _Found, attribute: str) -> Iterator[Record]:

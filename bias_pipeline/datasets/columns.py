@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from bias_pipeline.attribute import words_of
 from bias_pipeline.declared import Given
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
 # What labels mean: a mapping, or texts such as "M=male".
-LabelWords = Annotated[
-    Mapping[str, str], Given(Mapping[str | int | float | bool, str] | list[str])
-]
+LabelWords = Annotated[Mapping[str, str], Given(Mapping[str | int | float | bool, str] | list[str])]
 
 _SHOWN = 30  # characters of a value in a message
 _COLUMNS = 12  # columns in a message
@@ -62,17 +61,26 @@ class Kind:
 
 _ID_NAMES = frozenset({"imageid", "imgid", "cocoid", "cocoimageid", "photoid"})
 _FILE_NAMES = frozenset(
-    "id image img photo picture filename file imagename imgname imagefile imgfile imagepath "
-    "imgpath filepath path uid".split()
+    words_of(
+        "id, image, img, photo, picture, filename, file, imagename, imgname, imagefile, "
+        "imgfile, imagepath, imgpath, filepath, path, uid"
+    )
 )
-_LOOSE = frozenset("text sentence sentences sent captions description descriptions raw".split())
+_LOOSE = frozenset(
+    words_of("text, sentence, sentences, sent, captions, description, descriptions, raw")
+)
 _WRITTEN = frozenset(
-    "pred preds predcaption prediction predictions predicted predictedcaption generated "
-    "generatedcaption generatedtext modelcaption modeloutput output hypothesis hyp".split()
+    words_of(
+        "pred, preds, predcaption, prediction, predictions, predicted, predictedcaption, "
+        "generated, generatedcaption, generatedtext, modelcaption, modeloutput, output, "
+        "hypothesis, hyp"
+    )
 )
 _PEOPLES = frozenset(
-    "humancaption humancaptions reference references ref refs groundtruth gt gtcaption "
-    "captionlist".split()
+    words_of(
+        "humancaption, humancaptions, reference, references, ref, refs, groundtruth, gt, "
+        "gtcaption, captionlist"
+    )
 )
 
 IMAGE = Kind("image_id", "image ids", "id_column", (_ID_NAMES, _FILE_NAMES))
@@ -156,7 +164,9 @@ class Layout:
             self.used.add(own)
             return own
         if own is not None and kind is not IMAGE:  # ids: in whichever file has that column
-            raise UsageError(f"{path}: dataset.{kind.key}={own} is absent; {did_you_mean(own, row)}")
+            raise UsageError(
+                f"{path}: dataset.{kind.key}={own} is absent; {did_you_mean(own, row)}"
+            )
         found = _usual(path, row, kind)
         if found is None:
             raise DataError(

@@ -188,7 +188,7 @@ def _understood(
 ) -> LabelMap:
     """The label map, with all labels that occur."""
     whole, read = recognised((label for _, label in said), labels, attribute)
-    _check_known(path, field, said, whole, attribute)
+    _check_known(path, field, said, labels, whole, attribute)
     for fact in read:
         layout.tell(path, fact)
     return whole
@@ -309,11 +309,12 @@ def _check_known(
     field: str,
     said: Sequence[tuple[str, str]],
     labels: LabelMap,
+    whole: LabelMap,
     attribute: Attribute,
 ) -> None:
     counts = Counter(label for _, label in said)
     allowed = [*labels.groups, *labels.strata]
-    unknown = sorted(set(counts) - set(allowed))
+    unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
     if not unknown:
         return
     example = next(image for image, label in said if label == unknown[0])

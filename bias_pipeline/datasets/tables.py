@@ -198,9 +198,7 @@ def _json_rows(path: Path, what: str, key: str | None, held: str | None) -> Rows
     return Rows(path, "entry", None, entries, "" if place == key else f"the list under {place!r}")
 
 
-def _entries(
-    entries: list[Any], path: Path, place: str
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number in range(len(entries)):
         yield number, expect(entries[number], dict, path, f"{place}[{number}]")
         entries[number] = None  # a million captions need not be held twice
