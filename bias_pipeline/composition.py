@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 ALL_METRICS = "metric=all"
+ALL_CAPTIONERS = "captioner=all"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 ALL_ANNOTATORS = "dataset.annotator=all"
 
@@ -170,10 +171,10 @@ def expand(options: Namespace) -> list[str]:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
         swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
         overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
-    if "captioner=all" in overrides:
-        rest = [override for override in overrides if override != "captioner=all"]
+    if ALL_CAPTIONERS in overrides:
+        rest = [override for override in overrides if override != ALL_CAPTIONERS]
         swept = ",".join(_all_captioners(rest, options))
-        overrides[overrides.index("captioner=all")] = f"captioner={swept}"
+        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
 
 
@@ -195,7 +196,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
     Raises:
         UsageError: if the data set knows no annotators.
     """
-    rest = [override for override in overrides if override != "captioner=all"]
+    rest = [override for override in overrides if override != ALL_CAPTIONERS]
     found = cell_of(compose_config(first_choices(rest), options))
     dataset, attribute = found.build("dataset"), found.build("attribute")
     names: Sequence[str] = dataset.annotators(attribute)
