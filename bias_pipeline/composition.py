@@ -137,11 +137,32 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     from hydra._internal.utils import get_args_parser
 
+    _check_dashes(words)
     options = get_args_parser().parse_intermixed_args(intersection.spelled_out(words))
     for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
         if getattr(options, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
     return options
+
+
+def _check_dashes(words: Sequence[str]) -> None:
+    """Refuse settings that are written as flags: Hydra would answer with a page of its own.
+
+    Raises:
+        UsageError: showing how they are written.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    known = get_args_parser()._option_string_actions
+    for word in words:
+        flag, _, value = word.partition("=")
+        if flag.startswith("--") and flag not in known:
+            name = flag.lstrip("-")
+            raise UsageError(
+                f"{word} is unknown; settings are written without dashes, as "
+                f"{name}={value or '...'}. "
+                f"{did_you_mean(flag, known)}"
+            )
 
 
 def check_names(options: Namespace) -> None:
@@ -156,7 +177,9 @@ def check_names(options: Namespace) -> None:
         if not known:
             continue
         for value in values.split(","):
-            plain = not value or value.replace("_", "").isalnum()  # else left to Hydra
+            plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
+            if value == "all":
+                raise UsageError(f"{override}: all stands alone, as {key}=all")
             if plain and value not in (*known, "null", intersection.CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
 

@@ -9,6 +9,14 @@ from pathlib import Path
 from bias_pipeline.arguments import Parser
 from bias_pipeline.errors import BiasPipelineError, SweepError, UsageError, did_you_mean
 
+_HELP = """\
+usage: python -m bias_pipeline data validate [key=value ...] [options]
+       python -m bias_pipeline data convert FILE ... [--out DIR]
+       python -m bias_pipeline data fetch [NAME ...] [--out DIR]
+
+validate reads a data set as a run would and prints what is there; convert turns pickles and COCO's
+JSON into Parquet; fetch says where data sets are to be had. Each has --help."""
+
 
 def command(words: Sequence[str]) -> int:
     """Run one of the three; returns the exit code.
@@ -18,6 +26,9 @@ def command(words: Sequence[str]) -> int:
     """
     words_of = {"validate": validate, "convert": convert, "fetch": fetch}
     first = words[0] if words else ""
+    if first in ("", "-h", "--help"):
+        print(_HELP)
+        return 0 if first else UsageError.exit_code
     if first not in words_of:
         raise UsageError(f"data {first!r} is unknown; {did_you_mean(first, words_of)}")
     return words_of[first](words[1:])

@@ -31,8 +31,8 @@ _HELP = """\
 usage: python -m bias_pipeline submit [key=value ...]
        python -m bias_pipeline submit embed|caption --shards N [options of embed or caption]
 
-Submit a sweep to Slurm, a job a cell, or embedding or captioning, a job a share, and return. Nothing
-waits: the job numbers are printed, and the command that shows the table when they are done.
+Submit a sweep to Slurm, a job a cell, or embedding or captioning, a job a share, and return.
+Nothing waits: the job numbers are printed, and the command that shows the table in the end.
 
   key=value               as of run; hydra.launcher.KEY=VALUE and cluster=slurm|slurm_gpu say how
                           jobs are submitted (hydra.launcher.partition=gpu)

@@ -225,7 +225,25 @@ def _long(
         )
     said = [(image, label) for image, own in votes.items() for label, _ in own.values()]
     labels = _understood(rows.path, labels.field, said, labels, attribute, layout)
-    return _counted(votes, images, groups, labels, annotator, _collapsed(repeated))
+    return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))
+
+
+def _alike(
+    votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
+) -> dict[str, dict[str, tuple[str, float]]]:
+    """The votes with one spelling a group, so that "M" and "Male" are one vote."""
+    first: dict[str | None, str] = {}
+    for own in votes.values():
+        for label, _ in own.values():
+            first.setdefault(labels.group_of(label), label)
+    first.pop(None, None)
+    return {
+        image: {
+            who: (first.get(labels.group_of(label), label), weight)
+            for who, (label, weight) in own.items()
+        }
+        for image, own in votes.items()
+    }
 
 
 def _counted(

@@ -1,7 +1,8 @@
 """What labels mean that are written in another way than the attribute knows.
 
 A label is read without being mapped only where it can be read in one way: the same word in another
-case, the first letter of one group alone, or a word that is listed for a group. Numbers never are.
+case, the first letter of one group alone, or a word that is listed for one of two groups. Numbers
+never are.
 """
 
 from __future__ import annotations
@@ -86,8 +87,12 @@ def _begins(name: str, letter: str) -> bool:
 
 
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
-    """The groups that a word is listed for; words that need a context name nobody alone."""
-    if attribute.applies_to is not None:
+    """The groups that a word is listed for.
+
+    Words that need a context name nobody alone, and of many groups a word may lie between two:
+    "happiness" is listed for contentment, but a label that says so means neither for certain.
+    """
+    if attribute.applies_to is not None or len(attribute.groups) > 2:
         return ()
     return (group for group, words in attribute.words.items() if word.casefold() in words)
 
