@@ -9,6 +9,8 @@ from typing import NoReturn
 
 from bias_pipeline.errors import UsageError
 
+_LONGEST = 250  # characters of a usage that is shown with a mistake
+
 
 class Parser(ArgumentParser):
     """Mistakes are the user's to mend, in one sentence like all others.
@@ -23,7 +25,8 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
         usage = " ".join(self.format_usage().split())
-        raise UsageError(f"{message}; {usage}")
+        told = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
+        raise UsageError(f"{message}; {told}")
 
 
 def number(low: float, high: float = math.inf) -> Callable[[str], float]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline import launch
+from bias_pipeline import launch, own_columns
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.arguments import Parser, number
+from bias_pipeline.attribute import Attribute
 from bias_pipeline.composition import cell, quoted
 from bias_pipeline.corpus import SIDES, Corpus
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.report.page import write_page
@@ -27,6 +29,7 @@ from bias_pipeline.terminal import say, warn
 
 # Attributes that are another one read differently.
 _VARIANTS = frozenset({"race_unsure"})
+_FIRST = "gender"  # whose fault is told where none can be read
 # Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell:
 # rather more than benchmarks/audit.py measured from 5,000 to 1,200,000 captions, so that a slower
 # machine keeps its time too. leakage and lic train the same attackers, once. dbac is from the COCO
@@ -68,15 +71,16 @@ def command(words: Sequence[str]) -> int:
     options = _parser().parse_args(list(words))
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
     overrides = _overrides(options, out)
-    corpora = _labelled(overrides)
+    subjects = _labelled(overrides, options)
+    corpora = {name: subject.corpus for name, subject in subjects.items()}
     seconds = 60 * (options.minutes or (1 if _size(corpora) <= _FEW_CAPTIONS else 5))
     plan = plan_for(corpora, seconds)
     _announce(options.file, corpora, plan)
     results: list[Result] = []
     code = 0
-    for name in corpora:
-        chosen = [f"attribute={name}", f"metric={','.join(plan.metrics)}", f"seeds={plan.seeds}"]
-        finished = launch.run([*overrides, *chosen], lenient=True)
+    for subject in subjects.values():
+        chosen = [f"metric={','.join(plan.metrics)}", f"seeds={plan.seeds}"]
+        finished = launch.run([*subject.overrides, *chosen], lenient=True)
         results += finished.results
         code = max(code, finished.exit_code)
         say()
@@ -105,10 +109,11 @@ def _parser() -> Parser:
         metavar="SHARE",
         help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",
     )
+    own_columns.add_options(parser)
     return parser
 
 
-def _overrides(options: object, out: Path) -> list[str]:
+def _overrides(options: Namespace, out: Path) -> list[str]:
     """The run's overrides; labels need not fit in every image, and what does not is told."""
     found = [
         "dataset=coco",
@@ -121,7 +126,9 @@ def _overrides(options: object, out: Path) -> list[str]:
         path = getattr(options, option)
         if path is not None:
             found.append(f"dataset.{key}={quoted(str(path))}")
-    return [*found, f"captioner={quoted(str(getattr(options, 'file')))}"]  # noqa: B009
+    columns = Namespace(**{**vars(options), "label_column": None, "map": []})
+    found += own_columns.overrides_of(columns)  # labels differ from attribute to attribute
+    return [*found, f"captioner={quoted(str(options.file))}"]
 
 
 def _slug(name: str) -> str:
@@ -137,27 +144,52 @@ def _slug(name: str) -> str:
     return f"{plain[:_LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
+@dataclass(frozen=True)
+class _Subject:
+    """What is audited for one attribute.
+
+    Attributes:
+        corpus: read with these overrides.
+        overrides: the attribute's among them.
+    """
+
+    corpus: Corpus
+    overrides: Sequence[str]
+
+
+def _labelled(overrides: Sequence[str], options: Namespace) -> dict[str, _Subject]:
     """The corpus under every attribute that the label file carries in two groups or more.
 
     Raises:
         UsageError: if it carries none.
-        DataError: if a file is at fault whatever the attribute.
+        DataError: if a file is at fault whatever the attribute, or what is said of the labels fits
+            no attribute.
     """
-    read = {
-        name: _read([*overrides, f"attribute={name}"])
-        for name in choices_of(conf_dir() / "attribute")
-        if name not in _VARIANTS
-    }
+    names = [name for name in choices_of(conf_dir() / "attribute") if name not in _VARIANTS]
+    attributes = {name: cell([f"attribute={name}"]).build("attribute") for name in names}
+    _check_map(options.map, attributes)
+    own = {name: _own_labels(options, attribute) for name, attribute in attributes.items()}
+    read = {name: _read([*overrides, f"attribute={name}", *own[name]]) for name in names}
+    misfits = {n: e for n, e in read.items() if own[n] and isinstance(e, DataError)}
+    if misfits and not any(own[n] and isinstance(s, _Subject) for n, s in read.items()):
+        raise misfits.get(_FIRST, next(iter(misfits.values())))
+    read |= {name: _read([*overrides, f"attribute={name}"]) for name in misfits}
     found = {
-        name: corpus
-        for name, corpus in read.items()
-        if isinstance(corpus, Corpus) and min(_group_sizes(corpus, name)[-2:]) >= SMALLEST_GROUP
+        name: subject
+        for name, subject in read.items()
+        if isinstance(subject, _Subject)
+        and min(_group_sizes(subject.corpus, name)[-2:]) >= SMALLEST_GROUP
     }
     refused = {name: error for name, error in read.items() if isinstance(error, DataError)}
+    _check_found(found, refused)
+    return found
+
+
+def _check_found(found: Mapping[str, _Subject], refused: Mapping[str, DataError]) -> None:
+    """Raise if there is no attribute to audit, else tell which are not audited, and why."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not found:
-        raise next(iter(faults.values()))
+        raise faults.get(_FIRST, next(iter(faults.values())))
     if not found:
         raise UsageError(
             "the label file carries no attribute with two groups of at least "
@@ -165,15 +197,48 @@ def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
         )
     for name, fault in faults.items():
         warn(f"{name} is not audited: {fault}")
-    return found
+    absent = [name for name in refused if name not in faults]
+    if absent:
+        warn(f"without labels, so not audited: {', '.join(absent)} (--label-column names a column)")
 
 
-def _read(overrides: Sequence[str]) -> Corpus | DataError:
+def _read(overrides: Sequence[str]) -> _Subject | DataError:
     """The corpus, or why there is none."""
     try:
-        return cell(overrides).corpus()
+        return _Subject(cell(overrides).corpus(), overrides)
     except DataError as error:
         return error
+
+
+def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
+    """What the options say of an attribute's labels; a map is of those whose groups it names."""
+    groups, strata = _meanings(attribute)
+    mapped = [text for text in options.map if _meant(text) in groups]
+    if options.map and not mapped:
+        return []
+    also = [text for text in options.map if _meant(text) in strata - groups]
+    own = Namespace(label_column=options.label_column, map=[*mapped, *also])
+    return own_columns.overrides_of(own)
+
+
+def _check_map(texts: Sequence[str], attributes: Mapping[str, Attribute]) -> None:
+    known = {name for own in attributes.values() for part in _meanings(own) for name in part}
+    for text in texts:
+        if "=" not in text or _meant(text) not in known:
+            raise UsageError(
+                f"--map {text}: write LABEL=GROUP; {did_you_mean(_meant(text), known - {''})}"
+            )
+
+
+def _meant(text: str) -> str:
+    return text.rpartition("=")[2].strip()
+
+
+def _meanings(attribute: Attribute) -> tuple[set[str], set[str]]:
+    """Names of groups, as the attribute and its labels have them, and labels of no group."""
+    labels = attribute.labels.get("coco")
+    written = set(labels.groups) if labels else set()
+    return {*attribute.groups, *written}, set(labels.strata if labels else ())
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> list[int]:
@@ -223,12 +288,24 @@ def _announce(file: Path, corpora: Mapping[str, Corpus], plan: Plan) -> None:
     say(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
     say(f"labels: {'; '.join(groups)}")
     say(f"blank captions: {_blanks(first)}")
-    for note in first.notes:
+    for note in _notes(corpora):
         say(note)
     say(f"{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s")
     if plan.left_out:
         say(f"no time for {', '.join(plan.left_out)}; --minutes gives more")
     say()
+
+
+def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
+    """What was noted while reading; with the attribute where it is not so for all."""
+    said: dict[str, list[str]] = {}
+    for name, corpus in corpora.items():
+        for note in corpus.notes:
+            said.setdefault(note, []).append(name)
+    return [
+        note if len(names) == len(corpora) else f"{', '.join(names)}: {note}"
+        for note, names in said.items()
+    ]
 
 
 def _blanks(corpus: Corpus) -> str:

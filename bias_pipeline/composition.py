@@ -11,7 +11,7 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 ALL_METRICS = "metric=all"
+ALL_CAPTIONERS = "captioner=all"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 ALL_ANNOTATORS = "dataset.annotator=all"
 
@@ -117,7 +118,15 @@ def cell(words: Sequence[str]) -> Cell:
 def _corpus(dataset: str, attribute: str, captioner: str) -> Corpus:
     reader = _instantiate(json.loads(dataset), "dataset")
     name = json.loads(captioner) or reader.captioners()[0]
-    return intersection.load(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
+    return corpus_of(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
+
+
+def corpus_of(dataset: Dataset, captioner: str, attribute: Attribute) -> Corpus:
+    """What a data set holds of a captioner, with a warning where words do not fit its language."""
+    from bias_pipeline.text.language import language_notes
+
+    found = intersection.load(dataset, captioner, attribute)
+    return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
 
 
 def options_of(words: Sequence[str]) -> Namespace:
@@ -128,11 +137,32 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     from hydra._internal.utils import get_args_parser
 
+    _check_dashes(words)
     options = get_args_parser().parse_intermixed_args(intersection.spelled_out(words))
     for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
         if getattr(options, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
     return options
+
+
+def _check_dashes(words: Sequence[str]) -> None:
+    """Refuse settings that are written as flags: Hydra would answer with a page of its own.
+
+    Raises:
+        UsageError: showing how they are written.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    known = get_args_parser()._option_string_actions
+    for word in words:
+        flag, _, value = word.partition("=")
+        if flag.startswith("--") and flag not in known:
+            name = flag.lstrip("-")
+            raise UsageError(
+                f"{word} is unknown; settings are written without dashes, as "
+                f"{name}={value or '...'}. "
+                f"{did_you_mean(flag, known)}"
+            )
 
 
 def check_names(options: Namespace) -> None:
@@ -147,7 +177,9 @@ def check_names(options: Namespace) -> None:
         if not known:
             continue
         for value in values.split(","):
-            plain = not value or value.replace("_", "").isalnum()  # else left to Hydra
+            plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
+            if value == "all":
+                raise UsageError(f"{override}: all stands alone, as {key}=all")
             if plain and value not in (*known, "null", intersection.CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
 
@@ -162,10 +194,10 @@ def expand(options: Namespace) -> list[str]:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
         swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
         overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
-    if "captioner=all" in overrides:
-        rest = [override for override in overrides if override != "captioner=all"]
+    if ALL_CAPTIONERS in overrides:
+        rest = [override for override in overrides if override != ALL_CAPTIONERS]
         swept = ",".join(_all_captioners(rest, options))
-        overrides[overrides.index("captioner=all")] = f"captioner={swept}"
+        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
 
 
@@ -187,7 +219,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
     Raises:
         UsageError: if the data set knows no annotators.
     """
-    rest = [override for override in overrides if override != "captioner=all"]
+    rest = [override for override in overrides if override != ALL_CAPTIONERS]
     found = cell_of(compose_config(first_choices(rest), options))
     dataset, attribute = found.build("dataset"), found.build("attribute")
     names: Sequence[str] = dataset.annotators(attribute)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from bias_pipeline import launch
+from bias_pipeline import launch, own_columns
 from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
@@ -47,7 +47,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     options, rest = _parser().parse_known_args(list(words))
     names = [word for word in rest if "=" not in word and not word.startswith("-")]
-    rest = [word for word in rest if word not in names]
+    rest = [*(word for word in rest if word not in names), *own_columns.overrides_of(options)]
     if len(set(names)) < 2:
         raise UsageError(f"compare needs two captioners or more, found {len(set(names))}")
     folders = [_folder(name) for name in names]
@@ -103,6 +103,7 @@ def _parser() -> Parser:
         help="by which words a caption and vocabularies may differ where attackers read captions "
         f"({LIMITS.speech})",
     )
+    own_columns.add_options(parser)
     return parser
 
 

@@ -9,6 +9,14 @@ from bias_pipeline.arguments import Parser
 from bias_pipeline.errors import BiasPipelineError, SweepError, UsageError, did_you_mean
 from bias_pipeline.terminal import say, warn
 
+_HELP = """\
+usage: python -m bias_pipeline data validate [key=value ...] [options]
+       python -m bias_pipeline data convert FILE ... [--out DIR]
+       python -m bias_pipeline data fetch [NAME ...] [--out DIR]
+
+validate reads a data set as a run would and prints what is there; convert turns pickles and COCO's
+JSON into Parquet; fetch says where data sets are to be had. Each has --help."""
+
 
 def command(words: Sequence[str]) -> int:
     """Run one of the three; returns the exit code.
@@ -18,6 +26,9 @@ def command(words: Sequence[str]) -> int:
     """
     words_of = {"validate": validate, "convert": convert, "fetch": fetch}
     first = words[0] if words else ""
+    if first in ("", "-h", "--help"):
+        say(*_HELP.splitlines())
+        return 0 if first else UsageError.exit_code
     if first not in words_of:
         raise UsageError(f"data {first!r} is unknown; {did_you_mean(first, words_of)}")
     return words_of[first](words[1:])
@@ -27,14 +38,24 @@ def validate(words: Sequence[str]) -> int:
     """Read a data set as a run would, and print what is there.
 
     Args:
-        words: overrides; ``captioner=`` may name several, or ``all``.
+        words: overrides, and options of :mod:`bias_pipeline.own_columns`; ``captioner=`` may name
+            several, or ``all``.
 
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
     """
-    from bias_pipeline import composition, intersection
+    from bias_pipeline import composition, intersection, own_columns
     from bias_pipeline.analysis.inventory import print_inventory
 
+    parser = Parser(
+        "python -m bias_pipeline data validate",
+        usage="%(prog)s [key=value ...] [options]",
+        description="Read a data set as a run would, and print what is there",
+        allow_abbrev=False,
+    )
+    own_columns.add_options(parser)
+    options, words = parser.parse_known_args(list(words))
+    words = [*words, *own_columns.overrides_of(options)]
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
     cell = composition.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
@@ -44,7 +65,7 @@ def validate(words: Sequence[str]) -> int:
     corpora, faults = [], []
     for name in names:
         try:
-            corpora.append(intersection.load(dataset, name, attribute))
+            corpora.append(composition.corpus_of(dataset, name, attribute))
         except BiasPipelineError as error:
             if len(names) == 1:
                 raise

@@ -28,6 +28,19 @@ MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from
 
 _SHARDED = {"embed": embedding.options_of, "caption": captioning.options_of}
 
+_HELP = """\
+usage: python -m bias_pipeline submit [key=value ...]
+       python -m bias_pipeline submit embed|caption --shards N [options of embed or caption]
+
+Submit a sweep to Slurm, a job a cell, or embedding or captioning, a job a share, and return.
+Nothing waits: the job numbers are printed, and the command that shows the table in the end.
+
+  key=value               as of run; hydra.launcher.KEY=VALUE and cluster=slurm|slurm_gpu say how
+                          jobs are submitted (hydra.launcher.partition=gpu)
+  --shards N              into how many jobs embed and caption are divided
+  -h, --help              show this and submit nothing
+"""
+
 # Keys of Hydra's submitit launcher to options of sbatch.
 _OPTIONS = {
     "name": "job-name={}",
@@ -58,6 +71,9 @@ def submit(words: Sequence[str]) -> int:
         UsageError: if a job does not compose, or Slurm refuses the array.
         ResourceError: if there is no Slurm, or nothing can be written.
     """
+    if {"-h", "--help"} & set(words):
+        say(*_HELP.splitlines())
+        return 0
     if words and words[0] in _SHARDED:
         return _submit_shards(words[0], words[1:])
     sweep = _prepare(words)

@@ -107,7 +107,7 @@ def _command(words: list[str]) -> tuple[Command, list[str]]:
         "analysis": _analysis,
     }
     first = words[0] if words else ""
-    if first in ("-h", "--help"):
+    if first in ("-h", "--help", "help"):
         return _help, words[1:]
     if first == "--version":
         return _version, words[1:]
@@ -286,6 +286,19 @@ def _claims(words: list[str]) -> int:
     return 0
 
 
+_PLAIN = ("beside", "claims", "survivors")  # analyses without options
+_ANALYSES = """\
+usage: python -m bias_pipeline analysis beside|survivors|words [key=value ...]
+       python -m bias_pipeline analysis claims
+       python -m bias_pipeline analysis metrics
+
+beside     what words stand beside those of the attribute
+survivors  which words of the attribute a masking leaves
+words      which words give the attribute away; words --help has its options
+claims     which conclusions of the papers hold in our runs
+metrics    what each metric can tell"""
+
+
 def _analysis(words: list[str]) -> int:
     analyses: dict[str, Command] = {
         "beside": _beside,
@@ -295,6 +308,9 @@ def _analysis(words: list[str]) -> int:
         "words": _words,
     }
     first = words[0] if words else ""
+    if first in ("", "-h", "--help") or (first in _PLAIN and {"-h", "--help"} & set(words)):
+        say(*_ANALYSES.splitlines())
+        return 0 if first else UsageError.exit_code
     if first not in analyses:
         raise UsageError(f"analysis {first!r} is unknown; {did_you_mean(first, analyses)}")
     return analyses[first](words[1:])

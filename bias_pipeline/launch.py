@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline import cluster
 from bias_pipeline.composition import (
+    ALL_CAPTIONERS,
     ALL_METRICS,
     INVOCATION,
     cell_of,
@@ -60,7 +61,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
 
     Args:
         words: Hydra's flags and overrides.
-        lenient: whether cells that the data do not permit are passed over, as by ``metric=all``.
+        lenient: whether cells that the data do not permit are passed over, as by ``metric=all`` and
+            ``captioner=all``: who asks for all asks for what there is.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
@@ -81,7 +83,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     with cluster.waiting(launcher, folder):
         _hydra(options, overrides, multirun)
     seconds = time.monotonic() - started
-    lenient = lenient or ALL_METRICS in options.overrides
+    lenient = lenient or any(word in options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
     return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
 
 

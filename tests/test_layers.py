@@ -45,7 +45,7 @@ LAYERS = [
     {"hydra_part"},
     {"loader"},
     {"composition"},
-    {"job"},
+    {"job", "own_columns"},
     {"launch"},
     {"contest", "data", "audit", "attribution", "embedding", "captioning"},
     {"detached"},

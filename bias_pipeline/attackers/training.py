@@ -18,6 +18,7 @@ from bias_pipeline.attackers.data import FloatArray, Labelled
 from bias_pipeline.attackers.probe import Answered, Job
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.attackers.team import WHOLE, Share
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.hashing import derived_seed
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
 def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:
     """Lightning's loop; its advice for data loaders does not fit a list in memory."""
     import pytorch_lightning as pl
+    from lightning_fabric.utilities.exceptions import MisconfigurationException
     from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
         LightningEnvironment,
     )
@@ -149,6 +151,12 @@ def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:
             if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
                 raise KeyboardInterrupt from stop
             raise
+        except MisconfigurationException as error:  # devices that are not there
+            raise ResourceError(
+                f"trainer.accelerator={settings.get('accelerator')}, "
+                f"trainer.devices={settings.get('devices')}: {error} Choose trainer=cpu, or run "
+                "where there is one"
+            ) from error
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:

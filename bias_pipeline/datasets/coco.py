@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record, id_key
@@ -17,10 +17,14 @@ from bias_pipeline.datasets.coco_files import (
     objects_by_id,
     splits_by_id,
 )
+from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
+from bias_pipeline.datasets.image_ids import short_forms
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+
+T = TypeVar("T")
 
 _EXAMPLES = 5
 
@@ -58,6 +62,13 @@ class CocoDataset(Dataset):
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
         blank_limit: the share of blank captions of a side above which it is refused.
+        id_column: the column of image ids, in every file that has it; without it a usual name is
+            taken if there is just one (:mod:`bias_pipeline.datasets.columns`).
+        caption_column: the column of captions in captioners' files.
+        human_caption_column: that in the file of people's captions.
+        label_column: the column of the attribute's labels.
+        label_map: label to group, or to a known label of no group ("Unsure"), beside those that
+            the attribute knows; or the same as texts, ``"M=male"``.
     """
 
     name = "coco"
@@ -78,6 +89,11 @@ class CocoDataset(Dataset):
         labels: Mapping[str, LabelMap] | None = None,
         trained_on_reference: bool | None = None,
         blank_limit: float = BLANK_LIMIT,
+        id_column: str | None = None,
+        caption_column: str | None = None,
+        human_caption_column: str | None = None,
+        label_column: str | None = None,
+        label_map: LabelWords | None = None,
     ) -> None:
         self.root = Path(root)
         usual = attributes is None
@@ -100,6 +116,13 @@ class CocoDataset(Dataset):
         self.labels = labels or {}
         self.trained_on_reference = trained_on_reference
         self.blank_limit = blank_limit
+        self.layout = Layout(
+            id_column,
+            caption_column,
+            human_caption_column,
+            label_column,
+            label_words(label_map or {}),
+        )
 
     def _file(self, named: str | None, usual: str, look: bool) -> Path | None:
         if named:
@@ -164,23 +187,30 @@ class CocoDataset(Dataset):
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """See :meth:`Dataset.load`."""
         path = self._captions_file(captioner)
-        labels = self._labels(attribute)
-        model, repeated, unused = self._model(path)
-        human, repeated_human = self._human()
-        objects = self._objects()
-        images = self._images(labels)
-        fit = _Fit(path, attribute.name, labels, images, self.strict)
+        layout = self.layout.anew()
+        labels = self._labels(attribute, layout)
+        model, repeated, unused = self._model(path, layout)
+        human, repeated_human = self._human(layout)
+        layout.check_used()
+        found, renamed = _Found(
+            labels, model, human, self._objects(), self._parts(labels)
+        ).with_short_ids()
+        images = self._images(found)
+        fit = _Fit(path, attribute.name, found.labels, images, self.strict)
+        raw, objects = found.labels.raw, found.objects
         notes = [
+            *layout.notes(),
+            *renamed,
             *labels.notes,
-            *strata_note((labels.raw[image] for image in images), labels.map),
+            *strata_note((raw[image] for image in images), labels.map),
             *_collapsed(repeated, "captions of the captioner"),
             *_collapsed(repeated_human, "human captions"),
             *self._chosen(unused),
-            *fit.check_captions(model, known=(labels.raw, human, objects or {})),
+            *fit.check_captions(found.model, known=(raw, found.human, objects or {})),
             *(fit.check_objects(objects) if objects is not None else ()),
         ]
         return Corpus.build(
-            _records(images, model, human, objects, labels, attribute.name),
+            _records(images, found, attribute.name),
             dataset=self.name,
             captioner=safe_name(path.stem),
             groups={attribute.name: (labels.groups, labels.map)},
@@ -190,7 +220,7 @@ class CocoDataset(Dataset):
             file=str(path.resolve()),
         )
 
-    def _labels(self, attribute: Attribute) -> Labels:
+    def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]
         if path is None:
             raise ResourceError(
@@ -199,14 +229,14 @@ class CocoDataset(Dataset):
                 f"value (looked for {self.root / 'attributes/images_val2014.csv'})"
             )
         check_file(path, "dataset.attributes")
-        return read_labels(path, self.name, attribute, self.labels, self.annotator)
+        return read_labels(path, self.name, attribute, self.labels, self.annotator, layout)
 
     def annotators(self, attribute: Attribute) -> Sequence[str]:
         """See :meth:`Dataset.annotators`."""
-        return self._labels(attribute).annotators
+        return self._labels(attribute, self.layout.anew()).annotators
 
-    def _model(self, path: Path) -> tuple[Mapping[str, str], int, int]:
-        return model_captions(path, self.caption_index)
+    def _model(self, path: Path, layout: Layout) -> tuple[Mapping[str, str], int, int]:
+        return model_captions(path, self.caption_index, layout)
 
     def _chosen(self, unused: int) -> tuple[str, ...]:
         if not unused:
@@ -216,28 +246,64 @@ class CocoDataset(Dataset):
             "others are not (dataset.caption_index)",
         )
 
-    def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
+    def _human(self, layout: Layout) -> tuple[Mapping[str, tuple[str, ...]], int]:
         path = self.files["captions"]
-        return human_captions(check_file(path, "dataset.captions")) if path else ({}, 0)
+        return human_captions(check_file(path, "dataset.captions"), layout) if path else ({}, 0)
 
     def _objects(self) -> Mapping[str, frozenset[str]] | None:
         path = self.files["instances"]
         return objects_by_id(check_file(path, "dataset.instances")) if path else None
 
-    def _images(self, labels: Labels) -> list[str]:
+    def _parts(self, labels: Labels) -> Mapping[str, str]:
+        """The part that each image belongs to, where parts are asked for."""
+        if not self.split:
+            return {}
+        if self.split_file:
+            return splits_by_id(check_file(self.split_file, "dataset.split_file"))
+        return labels.parts
+
+    def _images(self, found: _Found) -> list[str]:
         """The labelled images of the parts that are scored."""
         if not self.split:
-            return list(labels.raw)
-        parts = (
-            splits_by_id(check_file(self.split_file, "dataset.split_file"))
-            if self.split_file
-            else labels.parts
-        )
-        held = sorted(set(parts.values()))
+            return list(found.labels.raw)
+        held = sorted(set(found.parts.values()))
         for part in self.split:
             if part not in held:
                 raise UsageError(f"dataset.split={part} is unknown; {did_you_mean(part, held)}")
-        return [image for image in labels.raw if parts.get(image) in self.split]
+        return [image for image in found.labels.raw if found.parts.get(image) in self.split]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the files hold, by image id."""
+
+    labels: Labels
+    model: Mapping[str, str]
+    human: Mapping[str, tuple[str, ...]]
+    objects: Mapping[str, frozenset[str]] | None
+    parts: Mapping[str, str]
+
+    def with_short_ids(self) -> tuple[_Found, Sequence[str]]:
+        """The same with file names as ids shortened in every file alike, and a note if any are."""
+        others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
+        short = short_forms(others)
+        if not short:
+            return self, ()
+        shortened = _Found(
+            replace(self.labels, raw=_renamed(self.labels.raw, short)),
+            _renamed(self.model, short),
+            _renamed(self.human, short),
+            None if self.objects is None else _renamed(self.objects, short),
+            _renamed(self.parts, short),
+        )
+        first = min(short, key=id_key)
+        return shortened, (
+            f"image ids are read without folder and ending: {first} is {short[first]}",
+        )
+
+
+def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    return {names.get(image, image): value for image, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -253,7 +319,17 @@ class _Fit:
     def check_captions(
         self, model: Mapping[str, str], known: Sequence[Collection[str]]
     ) -> Iterator[str]:
-        """Refuse, or note, images without a caption and captions of unknown images."""
+        """Refuse, or note, images without a caption and captions of unknown images.
+
+        Raises:
+            DataError: if no caption at all is of a labelled image, even if not ``strict``.
+        """
+        if not any(image in model for image in self.images):
+            raise DataError(
+                f"{self.path}: no caption is of a labelled image: the captions have ids such as "
+                f"{_few(model)}, the labels such as {_few(self.images)}; write both alike, or name "
+                "the column that does with --id-column COLUMN (dataset.id_column=COLUMN)"
+            )
         lacking = [image for image in self.images if image not in model]
         scored = self._grouped(lacking)
         if scored:
@@ -293,31 +369,28 @@ class _Fit:
         """The note on images that do not fit; in strict mode the refusal."""
         if not self.strict:
             return f"dataset.strict=false: {fault}"
-        examples = ", ".join(sorted(images, key=id_key)[:_EXAMPLES])
         raise DataError(
-            f"{self.path}: {fault}, such as {examples}; complete the file, or score what fits "
+            f"{self.path}: {fault}, such as {_few(images)}; complete the file, or score what fits "
             "with dataset.strict=false"
         )
 
 
-def _records(
-    images: Sequence[str],
-    model: Mapping[str, str],
-    human: Mapping[str, tuple[str, ...]],
-    objects: Mapping[str, frozenset[str]] | None,
-    labels: Labels,
-    attribute: str,
-) -> Iterator[Record]:
+def _few(images: Iterable[str]) -> str:
+    return ", ".join(sorted(images, key=id_key)[:_EXAMPLES])
+
+
+def _records(images: Sequence[str], found: _Found, attribute: str) -> Iterator[Record]:
     """Records of the labelled images in the order of the captioner's file."""
     wanted = set(images)
-    shared = {label: {attribute: label} for label in set(labels.raw.values())}
+    raw, model, objects = found.labels.raw, found.model, found.objects
+    shared = {label: {attribute: label} for label in set(raw.values())}
     described = [image for image in model if image in wanted]
     for image in [*described, *(image for image in images if image not in model)]:
         yield Record(
             id=image,
             model=model.get(image),
-            human=human.get(image, ()),
-            labels=shared[labels.raw[image]],
+            human=found.human.get(image, ()),
+            labels=shared[raw[image]],
             objects=None if objects is None else objects.get(image, frozenset()),
         )
 

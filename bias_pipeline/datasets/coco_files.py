@@ -6,15 +6,17 @@ splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.datasets.columns import HUMAN, IMAGE, MODEL, Kind, Layout
 from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError
 
-RESULTS = "captions: [{image_id, caption}, ...], or a table with these columns"
+RESULTS = "captions: [{image_id, caption}, ...], {id: caption}, or a table with these columns"
 CAPTIONS = "COCO captions: {annotations: [{image_id, caption}, ...]}, or a table with these columns"
 INSTANCES = (
     "COCO instances: {images, categories, annotations: [{image_id, category_id}, ...]}, "
@@ -25,13 +27,16 @@ SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the colum
 _MOST_DIGITS = 1000  # of an annotation id
 
 
-def model_captions(path: Path, index: int | None = None) -> tuple[dict[str, str], int, int]:
+def model_captions(
+    path: Path, index: int | None = None, layout: Layout | None = None
+) -> tuple[dict[str, str], int, int]:
     """What one captioner wrote.
 
     Args:
         path: the file.
         index: which of several different captions of an image is taken, in the file's order from
             0; None if there must be one.
+        layout: what the user says of the file, and where it is told what was recognised in it.
 
     Returns:
         Canonical id to caption, in the file's order; how many equal repetitions were collapsed;
@@ -41,31 +46,42 @@ def model_captions(path: Path, index: int | None = None) -> tuple[dict[str, str]
         DataError: if the file is broken, or has two different captions of an image and ``index``
             is None.
     """
-    rows = open_rows(path, what=RESULTS, wanted=("image_id", "caption"), key="annotations")
-    rows.require("image_id", "caption")
+    rows, image, text = _captions(path, RESULTS, MODEL, layout or Layout())
     found: dict[str, str] = {}
     more: dict[str, list[str]] = {}  # second and later captions, which most files do not have
     repeated = 0
     for number, row in rows.items:
-        identifier = rows.id(number, row, "image_id")
-        caption = rows.text(number, row, "caption")
-        if identifier not in found:
-            found[identifier] = caption
-        elif caption == found[identifier] or caption in more.get(identifier, ()):
-            repeated += 1
-        elif index is None:
-            rows.refuse(
-                number,
-                f"image id {identifier} stands twice with different captions "
-                f"({found[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, or "
-                "choose one with dataset.multi_caption=true",
-            )
-        else:
-            more.setdefault(identifier, []).append(caption)
+        identifier = rows.id(number, row, image)
+        for caption in rows.texts(number, row, text):
+            if identifier not in found:
+                found[identifier] = caption
+            elif caption == found[identifier] or caption in more.get(identifier, ()):
+                repeated += 1
+            elif index is None:
+                rows.refuse(
+                    number,
+                    f"image id {identifier} stands twice with different captions "
+                    f"({found[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, or "
+                    "choose one with dataset.multi_caption=true",
+                )
+            else:
+                more.setdefault(identifier, []).append(caption)
     if not found:
         raise DataError(f"{path}: holds no captions; expected {RESULTS}")
     chosen = _numbered(found, more, index or 0)
     return chosen, repeated, len(found) + sum(map(len, more.values())) - len(chosen)
+
+
+def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, str]:
+    """The rows of a file of captions, its column of ids and that of captions."""
+    wanted = ["id", *layout.wanted(IMAGE, kind)]
+    rows = open_rows(path, what=what, wanted=wanted, key="annotations", held=kind.name)
+    if rows.shape:
+        layout.tell(path, rows.shape)
+    first, rows = rows.begun()
+    if not first:
+        return rows, IMAGE.name, kind.name
+    return rows, layout.column(path, first, IMAGE), layout.column(path, first, kind)
 
 
 def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) -> dict[str, str]:
@@ -75,11 +91,17 @@ def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) 
     return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
 
 
-def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:
+def human_captions(
+    path: Path, layout: Layout | None = None
+) -> tuple[dict[str, tuple[str, ...]], int]:
     """What people wrote.
 
     Captions of an image stand in the order of their ids, so the order of the file does not matter;
     without ids, in that of the file. (A caption's position decides which attacker reads it.)
+
+    Args:
+        path: the file.
+        layout: see :func:`model_captions`.
 
     Returns:
         Canonical id to captions, and how many equal repetitions of an id were collapsed.
@@ -87,23 +109,26 @@ def human_captions(path: Path) -> tuple[dict[str, tuple[str, ...]], int]:
     Raises:
         DataError: if the file is broken or an annotation id stands for two captions.
     """
-    rows = open_rows(path, what=CAPTIONS, wanted=("id", "image_id", "caption"), key="annotations")
-    rows.require("image_id", "caption")
+    layout = layout or Layout()
+    if layout.id_column == "id":  # in people's files that numbers captions
+        layout = replace(layout, id_column=None)
+    rows, image, text = _captions(path, CAPTIONS, HUMAN, layout)
     written: dict[str, list[tuple[int, str]]] = {}
-    seen: dict[int, tuple[str, str]] = {}
+    seen: dict[int, tuple[str, Sequence[str]]] = {}
     repeated = 0
     for number, row in rows.items:
-        identifier = rows.id(number, row, "image_id")
-        caption = rows.text(number, row, "caption")
-        own = _annotation_id(rows, number, row)
+        identifier = rows.id(number, row, image)
+        captions = rows.texts(number, row, text)
+        own = None if image == "id" else _annotation_id(rows, number, row)
         if own is not None and own in seen:
-            if seen[own] != (identifier, caption):
+            if seen[own] != (identifier, captions):
                 rows.refuse(number, f"annotation id {own} stands twice with different contents")
             repeated += 1
             continue
         if own is not None:
-            seen[own] = (identifier, caption)
-        written.setdefault(identifier, []).append((number if own is None else own, caption))
+            seen[own] = (identifier, captions)
+        place = number if own is None else own
+        written.setdefault(identifier, []).extend((place, caption) for caption in captions)
     return {image: _in_order(own) for image, own in written.items()}, repeated
 
 

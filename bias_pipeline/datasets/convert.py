@@ -16,7 +16,6 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 
 Table = Mapping[str, Sequence[object]]
@@ -46,7 +45,9 @@ def convert(path: Path, folder: Path) -> list[Path]:
     readers = {".pkl": _from_pickle, ".pickle": _from_pickle, ".json": _from_json}
     if path.suffix not in readers:
         raise UsageError(f"{path}: only {', '.join(readers)} files are converted")
-    tables = readers[path.suffix](check_file(path, "the file's name"))
+    if not path.is_file():
+        raise ResourceError(f"{path} is absent (relative paths start at {Path.cwd()})")
+    tables = readers[path.suffix](path)
     return [_write(folder / f"{path.stem}{ending}.parquet", t) for ending, t in tables.items()]
 
 

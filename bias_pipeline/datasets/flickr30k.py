@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.corpus import BLANK_LIMIT, canonical_id
 from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.datasets.columns import LabelWords, Layout
 from bias_pipeline.datasets.json_files import expect, load_json, open_input
 from bias_pipeline.datasets.label_files import MAJORITY, Labels
 from bias_pipeline.datasets.tables import MAX_BYTES, check_file
@@ -42,6 +43,10 @@ class Flickr30kDataset(CocoDataset):
         labels: see :class:`CocoDataset`.
         trained_on_reference: see :class:`CocoDataset`.
         blank_limit: see :class:`CocoDataset`.
+        id_column: see :class:`CocoDataset`.
+        caption_column: see :class:`CocoDataset`.
+        label_column: see :class:`CocoDataset`.
+        label_map: see :class:`CocoDataset`.
     """
 
     name = "flickr30k"
@@ -59,6 +64,10 @@ class Flickr30kDataset(CocoDataset):
         labels: Mapping[str, LabelMap] | None = None,
         trained_on_reference: bool | None = None,
         blank_limit: float = BLANK_LIMIT,
+        id_column: str | None = None,
+        caption_column: str | None = None,
+        label_column: str | None = None,
+        label_map: LabelWords | None = None,
     ) -> None:
         super().__init__(
             root,
@@ -72,10 +81,14 @@ class Flickr30kDataset(CocoDataset):
             labels=labels,
             trained_on_reference=trained_on_reference,
             blank_limit=blank_limit,
+            id_column=id_column,
+            caption_column=caption_column,
+            label_column=label_column,
+            label_map=label_map,
         )
 
-    def _labels(self, attribute: Attribute) -> Labels:
-        found = super()._labels(attribute)
+    def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
+        found = super()._labels(attribute, layout)
         place = self.files["attributes"]
         raw, parts = (_without_ending(own, place) for own in (found.raw, found.parts))
         karpathy = self.root / KARPATHY
@@ -83,11 +96,12 @@ class Flickr30kDataset(CocoDataset):
             parts = {image: part for image, (_, part) in read_karpathy(karpathy).items()}
         return replace(found, raw=raw, parts=parts)
 
-    def _model(self, path: Path) -> tuple[Mapping[str, str], int, int]:
-        found, repeated, unused = super()._model(path)
+    def _model(self, path: Path, layout: Layout) -> tuple[Mapping[str, str], int, int]:
+        found, repeated, unused = super()._model(path, layout)
         return _without_ending(found, path), repeated, unused
 
-    def _human(self) -> tuple[Mapping[str, tuple[str, ...]], int]:
+    def _human(self, layout: Layout) -> tuple[Mapping[str, tuple[str, ...]], int]:
+        del layout  # these files are published and have one form
         karpathy, tokens = self.root / KARPATHY, self.root / TOKENS
         if karpathy.is_file():
             return {image: texts for image, (texts, _) in read_karpathy(karpathy).items()}, 0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.annotators import TIE, agreement, majority
+from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, same_name, shown
+from bias_pipeline.datasets.label_values import recognised, with_map
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 
@@ -22,6 +24,7 @@ _LONG = ("image_id", "attribute", "value")
 _BESIDE = ("split", "annotator", "confidence")
 _UNDECIDED = ("Unsure", "Both", "unsure", "both", "")
 _SHOWN = 8
+_CUT = 40  # characters of a label in a message
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ def read_labels(
     attribute: Attribute,
     own: Mapping[str, LabelMap],
     annotator: str = MAJORITY,
+    layout: Layout | None = None,
 ) -> Labels:
     """Read the labels of one attribute.
 
@@ -86,37 +90,40 @@ def read_labels(
         attribute: which labels.
         own: the data set's own label maps by attribute name.
         annotator: ``majority``, or the one annotator whose labels are used.
+        layout: what the user says of the file, and where it is told what was recognised in it.
 
     Raises:
         DataError: on a broken file, two different labels of an image, or an unknown label.
-        UsageError: if the annotator is unknown.
+        UsageError: if the annotator, a column or a group is unknown.
     """
+    layout = layout or Layout()
     groups, labels = label_map(dataset, attribute, own)
-    wanted = (*_IDS, *_LONG, *_BESIDE, labels.field, attribute.name)
-    rows = open_rows(path, what=WHAT, wanted=wanted)
-    first = next(rows.items, None)
-    if first is None:
+    labels = with_map(labels, attribute, layout.label_map)
+    named = [layout.label_column] if layout.label_column else []
+    wanted = (*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named, labels.field, attribute.name)
+    rows = open_rows(path, what=WHAT, wanted=wanted, held="label")
+    if rows.shape:
+        layout.tell(path, rows.shape)
+    first, rows = rows.begun()
+    if not first or all(value is None for value in first.values()):
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
-    rows = Rows(path, rows.unit, rows.columns, chain([first], rows.items))
-    if all(name in first[1] for name in _LONG):
-        return _long(rows, groups, labels, attribute.name, annotator)
+    if all(name in first for name in _LONG) and layout.label_column is None:
+        return _long(rows, groups, labels, attribute, annotator, layout)
     if annotator != MAJORITY:
         raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
-    return _wide(rows, rows.columns or list(first[1]), groups, labels, attribute.name)
+    return _wide(rows, first, groups, labels, attribute, layout)
 
 
 def _wide(
-    rows: Rows, columns: Sequence[str], groups: tuple[str, ...], labels: LabelMap, attribute: str
+    rows: Rows,
+    first: Mapping[str, Any],
+    groups: tuple[str, ...],
+    labels: LabelMap,
+    attribute: Attribute,
+    layout: Layout,
 ) -> Labels:
-    key = next((name for name in _IDS if name in columns), None)
-    if key is None:
-        raise DataError(f"{rows.path}: no column of ids ({', '.join(_IDS)}); expected {WHAT}")
-    field = next((name for name in (labels.field, attribute) if name in columns), None)
-    if field is None:
-        raise NotApplicableError(
-            f"{rows.path}: no column {labels.field!r} for attribute {attribute!r}; "
-            f"{did_you_mean(labels.field, columns)} Name yours under dataset.labels.{attribute}"
-        )
+    key = _id_column(rows, first, layout)
+    field = _label_column(rows, first, labels, layout, attribute)
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     repeated = 0
@@ -128,12 +135,72 @@ def _wide(
         raw[identifier] = label
         if isinstance(row.get("split"), str):
             parts[identifier] = row["split"]
-    _check_known(rows.path, field, list(raw.items()), labels)
+    labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
     return Labels(raw, labels, groups, parts, _collapsed(repeated))
 
 
+def _id_column(rows: Rows, first: Mapping[str, Any], layout: Layout) -> str:
+    known = next((name for name in _IDS if name in first), None)
+    if known is not None and layout.id_column not in first:
+        return known
+    try:
+        return layout.column(rows.path, first, IMAGE)
+    except DataError as error:
+        named = [name for name in first if plain_name(name) in IMAGE.names]
+        if named:
+            raise
+        raise DataError(
+            f"{rows.path}: no column of ids ({', '.join(_IDS)}); found {shown(first)}. Name yours "
+            f"with {IMAGE.option}"
+        ) from error
+
+
+def _label_column(
+    rows: Rows, first: Mapping[str, Any], labels: LabelMap, layout: Layout, attribute: Attribute
+) -> str:
+    own = layout.label_column
+    if own is not None:
+        if own in first:
+            return own
+        raise UsageError(
+            f"{rows.path}: dataset.label_column={own} is absent; {did_you_mean(own, first)}"
+        )
+    names = (labels.field, attribute.name)
+    found = next((near for name in names if (near := same_name(name, list(first)))), None)
+    if found is None:
+        raise NotApplicableError(
+            f"{rows.path}: no column {labels.field!r} for attribute {attribute.name!r}; "
+            f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
+            f"(dataset.label_column=COLUMN); found {shown(first)}"
+        )
+    if found not in names:
+        layout.tell(rows.path, f"labels of {attribute.name} from {found!r}")
+    return found
+
+
+def _understood(
+    path: Path,
+    field: str,
+    said: Sequence[tuple[str, str]],
+    labels: LabelMap,
+    attribute: Attribute,
+    layout: Layout,
+) -> LabelMap:
+    """The label map, with all labels that occur."""
+    whole, read = recognised((label for _, label in said), labels, attribute)
+    _check_known(path, field, said, labels, whole, attribute)
+    for fact in read:
+        layout.tell(path, fact)
+    return whole
+
+
 def _long(
-    rows: Rows, groups: tuple[str, ...], labels: LabelMap, attribute: str, annotator: str
+    rows: Rows,
+    groups: tuple[str, ...],
+    labels: LabelMap,
+    attribute: Attribute,
+    annotator: str,
+    layout: Layout,
 ) -> Labels:
     votes: dict[str, dict[str, tuple[str, float]]] = defaultdict(dict)
     others: set[str] = set()
@@ -142,7 +209,7 @@ def _long(
     for number, row in rows.items:
         image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
         images[image] = None
-        if named not in (attribute, labels.field):
+        if named not in (attribute.name, labels.field):
             others.add(named)
             continue
         who = str(row.get("annotator") or "")
@@ -153,14 +220,33 @@ def _long(
         votes[image][who] = (label, _confidence(rows, number, row))
     if not votes:
         raise NotApplicableError(
-            f"{rows.path}: no line is about attribute {attribute!r}; "
-            f"{did_you_mean(attribute, others)}"
+            f"{rows.path}: no line is about attribute {attribute.name!r}; "
+            f"{did_you_mean(attribute.name, others)}"
         )
-    return _counted(rows.path, votes, images, groups, labels, annotator, _collapsed(repeated))
+    said = [(image, label) for image, own in votes.items() for label, _ in own.values()]
+    labels = _understood(rows.path, labels.field, said, labels, attribute, layout)
+    return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))
+
+
+def _alike(
+    votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
+) -> dict[str, dict[str, tuple[str, float]]]:
+    """The votes with one spelling a group, so that "M" and "Male" are one vote."""
+    first: dict[str | None, str] = {}
+    for own in votes.values():
+        for label, _ in own.values():
+            first.setdefault(labels.group_of(label), label)
+    first.pop(None, None)
+    return {
+        image: {
+            who: (first.get(labels.group_of(label), label), weight)
+            for who, (label, weight) in own.items()
+        }
+        for image, own in votes.items()
+    }
 
 
 def _counted(
-    path: Path,
     votes: Mapping[str, Mapping[str, tuple[str, float]]],
     images: Mapping[str, None],
     groups: tuple[str, ...],
@@ -169,8 +255,6 @@ def _counted(
     notes: tuple[str, ...],
 ) -> Labels:
     """One label an image: the majority's, or one annotator's."""
-    said = [(image, label) for image, own in votes.items() for label, _ in own.values()]
-    _check_known(path, labels.field, said, labels)
     names = sorted({who for own in votes.values() for who in own})
     if annotator == MAJORITY:
         chosen = {image: majority(own.values()) for image, own in votes.items()}
@@ -206,9 +290,11 @@ def _disagreement(
 def _label(rows: Rows, number: int, row: Mapping[str, Any], field: str) -> str:
     """The label as text; what is absent is the empty label."""
     value = rows.value(number, row, field)
-    if value is None:
+    if value is None or value != value:  # NaN: a gap in a table of numbers
         return ""
-    if isinstance(value, bool) or not isinstance(value, str | int):
+    if isinstance(value, float) and value.is_integer():  # numbers beside a gap
+        value = int(value)
+    if not isinstance(value, str | int):
         rows.refuse(number, f"label {value!r} of {field!r} is not text")
     return str(value).strip()
 
@@ -236,19 +322,28 @@ def _check_same(rows: Rows, number: int, identifier: str, first: str, second: st
         )
 
 
-def _check_known(path: Path, field: str, said: Sequence[tuple[str, str]], labels: LabelMap) -> None:
+def _check_known(
+    path: Path,
+    field: str,
+    said: Sequence[tuple[str, str]],
+    labels: LabelMap,
+    whole: LabelMap,
+    attribute: Attribute,
+) -> None:
     counts = Counter(label for _, label in said)
     allowed = [*labels.groups, *labels.strata]
-    unknown = sorted(set(counts) - set(allowed))
+    unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
     if not unknown:
         return
     example = next(image for image, label in said if label == unknown[0])
-    shown = ", ".join(repr(label[:40]) for label in unknown[:_SHOWN])
-    seen = ", ".join(f"{label[:40]!r} {n}" for label, n in counts.most_common(_SHOWN))
+    listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
+    seen = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
+    meant = " ".join(f"--map {shlex.quote(f'{label[:_CUT]}=GROUP')}" for label in unknown[:_SHOWN])
     raise DataError(
-        f"{path}: unknown labels in {field!r}: {shown} (image {example}); seen: {seen}; "
-        f"{did_you_mean(unknown[0], map(repr, allowed))} Correct them, or map them under "
-        "dataset.labels.<attribute>: groups, or strata for labels of no group"
+        f"{path}: unknown labels in {field!r}: {listed} (image {example}); seen: {seen}; "
+        f"{did_you_mean(unknown[0], map(repr, allowed))} Correct them, or say what they mean: "
+        f"{meant} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
+        f"{', '.join([*attribute.groups, *filter(None, labels.strata)])}"
     )
 
 

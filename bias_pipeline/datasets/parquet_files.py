@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.datasets.columns import plain_name
 from bias_pipeline.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def parquet_rows(
 
     Args:
         path: the file, known to be one.
-        wanted: the columns that are read, of those that are there; all if left out.
+        wanted: the columns that are read, of those that are there, however their names are spelled
+            (:func:`~bias_pipeline.datasets.columns.plain_name`); all if left out.
 
     Returns:
         The names of all columns; and number and content of each row, in the columns that are read.
@@ -53,7 +55,8 @@ def parquet_rows(
             f"{path}: {file.metadata.num_rows:,} rows are more than the {MAX_ROWS:,} that are "
             "read; split the file"
         )
-    own = names if wanted is None else [name for name in names if name in set(wanted)]
+    asked = {plain_name(name) for name in wanted or ()}
+    own = names if wanted is None else [name for name in names if plain_name(name) in asked]
     return names, _rows(path, file, own)
 
 

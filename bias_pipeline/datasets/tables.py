@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
 from bias_pipeline.corpus import canonical_id
 from bias_pipeline.datasets.json_files import expect, load_json, load_json_lines, open_input
+from bias_pipeline.datasets.json_shapes import list_within, rows_of_mapping
 from bias_pipeline.datasets.parquet_files import parquet_rows
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 
@@ -18,6 +21,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 MAX_BYTES = 1 << 32
 _SHOWN = 80  # characters of a faulty line
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
 
 
@@ -30,12 +34,14 @@ class Rows:
         unit: what a row is called in messages: ``entry``, ``line`` or ``row``.
         columns: the columns that a table declares; None where each row has keys of its own.
         items: number and content of each row; can be gone through once.
+        shape: how the file differs from the letter of its format, empty if it does not.
     """
 
     path: Path
     unit: str
     columns: Sequence[str] | None
     items: Iterator[tuple[int, Mapping[str, Any]]]
+    shape: str = ""
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -55,6 +61,14 @@ class Rows:
             if not self.has(name):
                 found = did_you_mean(name, self.columns or ())
                 raise DataError(f"{self.path}: column {name!r} is absent; {found}")
+
+    def begun(self) -> tuple[Mapping[str, Any], Rows]:
+        """The columns with the values of the first row, None where unknown; and all rows anew."""
+        first = next(self.items, None)
+        declared = dict.fromkeys(self.columns or ())
+        if first is None:
+            return declared, replace(self, items=iter(()))
+        return {**declared, **first[1]}, replace(self, items=chain([first], self.items))
 
     def value(self, number: int, row: Mapping[str, Any], name: str) -> Any:
         """One value of a row.
@@ -77,22 +91,63 @@ class Rows:
             self.refuse(number, f"{name!r} must be text, found {str(found)[:_SHOWN]!r}")
         return found
 
+    def texts(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
+        """One value that must be text, or a list of texts; of mappings their one text.
+
+        A list counts as such where it is written as one within a text too (``"['a dog']"``).
+
+        Raises:
+            DataError: if it is absent or something else.
+        """
+        found = self.value(number, row, name)
+        listed = _written_list(found) if isinstance(found, str) else found
+        if not isinstance(listed, list):
+            return (self.text(number, row, name),)
+        items = [_only_text(item) for item in listed]
+        if not all(isinstance(item, str) for item in items):
+            self.refuse(number, f"{name!r} must hold texts, found {str(found)[:_SHOWN]!r}")
+        return [str(item) for item in items]
+
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """The canonical image id of a row.
+        """The canonical image id of a row; 42.0, as tables with gaps have it, is 42.
 
         Raises:
             DataError: if it is absent or no id.
         """
         try:
-            return canonical_id(self.value(number, row, name))
+            found = self.value(number, row, name)
+            whole = isinstance(found, float) and found.is_integer()
+            return canonical_id(int(found) if whole else found)
         except DataError as error:
             if str(self.path) in str(error):
                 raise
             self.refuse(number, str(error))
 
 
+def _written_list(text: str) -> object:
+    """The list that a text spells out in Python or JSON, the text itself if it spells none."""
+    if not text.startswith(("['", '["')) or not text.endswith(("']", '"]')):
+        return text
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+    return found if all(isinstance(item, str) for item in found) else text
+
+
+def _only_text(item: object) -> object:
+    """The text of an entry such as ``{"raw": "a dog", "tokens": ["a", "dog"]}``."""
+    texts = [v for v in item.values() if isinstance(v, str)] if isinstance(item, dict) else [item]
+    return texts[0] if len(texts) == 1 else None
+
+
 def open_rows(
-    path: Path, *, what: str, wanted: Sequence[str] | None = None, key: str | None = None
+    path: Path,
+    *,
+    what: str,
+    wanted: Sequence[str] | None = None,
+    key: str | None = None,
+    held: str | None = None,
 ) -> Rows:
     """Read a file of rows, its format told by its ending.
 
@@ -100,7 +155,9 @@ def open_rows(
         path: a JSON list of objects, JSON Lines, CSV or TSV with a header, or Parquet.
         what: what it should hold, for messages.
         wanted: the columns that are asked for; where others cost something they are not read.
-        key: where a JSON file is one object, the key under which the list may stand too.
+        key: where a JSON file is one object, the key under which the list stands in that format;
+            a single list of rows under another key is read as well.
+        held: the column in which the values of a JSON object stand that maps image ids to texts.
 
     Raises:
         DataError: if the ending is unknown or the file is broken (while going through the rows).
@@ -116,7 +173,7 @@ def open_rows(
     """
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return Rows(path, "entry", None, _entries(path, what, key))
+        return _json_rows(path, what, key, held)
     if suffix in (".jsonl", ".ndjson"):
         return Rows(path, "line", None, _lines(path, what))
     if suffix in (".csv", ".tsv"):
@@ -129,17 +186,19 @@ def open_rows(
     )
 
 
-def _entries(path: Path, what: str, key: str | None) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _json_rows(path: Path, what: str, key: str | None, held: str | None) -> Rows:
     data = load_json(path, what=what)
-    place = ""
-    if key is not None and isinstance(data, dict):
-        if key not in data:
-            raise DataError(
-                f"{path}: key {key!r} is absent; found {', '.join(map(str, list(data)[:8]))}; "
-                f"expected {what}"
-            )
-        data, place = data[key], key
-    entries = expect(data, list, path, place)
+    if not isinstance(data, dict) or (key is None and held is None):
+        return Rows(path, "entry", None, _entries(expect(data, list, path, ""), path, ""))
+    place = list_within(data, path, key=key, mapping=held is not None, what=what)
+    if place is None:
+        rows = enumerate(rows_of_mapping(data, held or ""))
+        return Rows(path, "entry", None, rows, "an object of image ids")
+    entries = _entries(expect(data[place], list, path, place), path, place)
+    return Rows(path, "entry", None, entries, "" if place == key else f"the list under {place!r}")
+
+
+def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number in range(len(entries)):
         yield number, expect(entries[number], dict, path, f"{place}[{number}]")
         entries[number] = None  # a million captions need not be held twice
@@ -150,14 +209,25 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield number, expect(value, dict, path, f"line {number}")
 
 
-def _csv_rows(path: Path, what: str, delimiter: str) -> Rows:
-    lines = _csv_lines(path, what, delimiter)
+def _csv_rows(path: Path, what: str, usual: str) -> Rows:
+    lines = _csv_lines(path, what, usual)
     _, header = next(lines, (0, []))
+    delimiter = _delimiter(header, usual)
+    if delimiter != usual:
+        lines = _csv_lines(path, what, delimiter)
+        _, header = next(lines)
     names = [name.strip() for name in header]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{path}, line 1: column {twice!r} stands twice; rename one")
-    return Rows(path, "line", names, _csv_mappings(path, names, lines))
+    shape = "" if delimiter == usual else f"columns separated by {_SEPARATORS[delimiter]}"
+    return Rows(path, "line", names, _csv_mappings(path, names, lines), shape)
+
+
+def _delimiter(header: Sequence[str], usual: str) -> str:
+    """The usual one, unless the header is one cell in which just one other stands."""
+    others = [sign for sign in _SEPARATORS if len(header) == 1 and sign in header[0]]
+    return others[0] if len(others) == 1 else usual
 
 
 def _csv_mappings(

@@ -266,6 +266,29 @@ class _Pair:
         ]
 
 
+_UNKNOWN = "<unk>"  # what alignment puts for people's words that the captioner does not use
+
+
+def _holding(captions: Captions, types: Mask) -> Mask:
+    """(N,) whether each caption holds one of the distinct words that are flagged, (V,)."""
+    rows = np.repeat(np.arange(len(captions)), captions.lengths)
+    return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
+
+
+def _wordless(side: str, captions: Captions, share: float) -> str:
+    """Why nothing can be learnt from captions of which this share holds no word."""
+    unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
+    if side == "human" and _holding(captions, unknown).mean() >= share:
+        return (
+            f"{share:.0%} of the human captions hold no word that the captioner uses, once masked; "
+            "it may write another language, or next to no words (alignment=none keeps people's)"
+        )
+    return (
+        f"{share:.0%} of the {side} captions hold no word once masked; there is nothing to learn "
+        "from"
+    )
+
+
 class _Attack:
     """Attackers on prepared captions, each set of images attacked once."""
 
@@ -331,20 +354,13 @@ class _Attack:
                 )
 
     def _check_words(self, side: str, captions: Captions) -> None:
-        special = np.array(
-            [is_special(word) or not any(map(str.isalnum, word)) for word in captions.types], bool
-        )
-        worded = np.bincount(
-            np.repeat(np.arange(len(captions)), captions.lengths),
-            weights=~special[captions.tokens],
-            minlength=len(captions),
-        )
-        share = float((worded == 0).mean())
+        special = [is_special(word) or not any(map(str.isalnum, word)) for word in captions.types]
+        wordless = ~_holding(captions, ~np.array(special, bool))
+        share = float(wordless.mean())
         self.wordless_share[side] = share
         if share > self.metric.wordless_limit:
             raise DataError(
-                f"captioner {self.ready.captioner!r}: {share:.0%} of the {side} captions hold no "
-                "word once masked; there is nothing to learn from"
+                f"captioner {self.ready.captioner!r}: {_wordless(side, captions, share)}"
             )
         if share > WORDLESS_WARNING:
             self.notes.append(f"{share:.0%} of the {side} captions hold no word once masked")

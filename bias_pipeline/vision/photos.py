@@ -7,12 +7,12 @@ decoders of picture formats are asked, and none for a picture too large for memo
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.corpus import canonical_id
+from bias_pipeline.datasets.image_ids import COCO_NAME
 from bias_pipeline.errors import DataError, ResourceError
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
 MAX_STRETCH = 100
-
-_COCO = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
 
 
 class UnreadableError(Exception):
@@ -50,7 +48,7 @@ def image_id(name: str) -> str:
         ('139', '42')
     """
     stem = Path(name).stem
-    match = _COCO.fullmatch(stem)
+    match = COCO_NAME.fullmatch(stem)
     return canonical_id(match[1] if match else stem)
 
 

@@ -147,6 +147,12 @@ def test_the_majority_of_annotators_is_used(tmp_path: Path) -> None:
     assert found.map.group_of(TIE) is None
 
 
+def test_labels_of_a_group_in_two_spellings_are_one_vote(tmp_path: Path) -> None:
+    text = LONG + "1,gender,Male,a\n1,gender,male,b\n1,gender,Female,c\n"
+    found = read(tmp_path, text)
+    assert found.map.group_of(found.raw["1"]) == "male"
+
+
 def test_agreement_is_told(tmp_path: Path) -> None:
     (note,) = read(tmp_path, THREE).notes
     assert "3 annotators: Fleiss' kappa" in note

@@ -1,0 +1,177 @@
+"""Likely mistakes end with a sentence that says what to write, and help does nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import cluster, launch
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.world import generate
+from tests.cli.commands import SMALL, Run
+
+HELP = [
+    ("submit", "--help"),
+    ("submit", "embed", "--help"),
+    ("data", "--help"),
+    ("data", "validate", "--help"),
+    ("analysis", "--help"),
+    ("analysis", "survivors", "--help"),
+    ("analysis", "claims", "--help"),
+    ("help",),
+]
+
+
+@pytest.mark.parametrize("words", HELP, ids=" ".join)
+def test_help_is_printed_and_nothing_is_done(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(cluster, "check", lambda _: pytest.fail("Slurm was asked for"))
+    try:
+        code, text = run(*words)
+    except SystemExit as end:  # argparse ends the process after its help
+        code, text = int(str(end.code)), "python -m bias_pipeline"
+    assert (code, "python -m bias_pipeline" in text) == (0, True), text
+
+
+MISTAKES = [
+    (("--metric=lic",), "settings are written without dashes, as metric=lic"),
+    (("--metric", "lic"), "settings are written without dashes, as metric=..."),
+    (("metric=lic leakage",), "metric=lic leakage is unknown; did you mean 'leakage'"),
+    (("metric=all,lic",), "all stands alone, as metric=all"),
+    (("encoder=lstm", "trainer.max_epochs=abc"), "max_epochs='abc' must be a whole number"),
+    (("metric=glob(l*)",), "a sweep must list its values"),
+    (("seed=3",), "did you mean 'seeds'"),
+    (("audit", "x.json"), "required: --attributes; see python -m bias_pipeline audit --help"),
+    (("audit", "x.json", "--attributes", "y.csv", "--map", "M"), "--map M: write LABEL=GROUP"),
+    (("audit", "x.json", "--attributes", "y", "--map", "M=men"), "did you mean"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), MISTAKES, ids=lambda own: str(own)[:50])
+def test_a_mistake_is_told_as_such(run: Run, words: tuple[str, ...], told: str) -> None:
+    code, text = run(*words, *(SMALL if words[0] != "audit" else ()))
+    assert (code, told in text, "a bug" in text) == (2, True, False), text
+
+
+def test_converting_an_absent_file_names_it(run: Run) -> None:
+    code, text = run("data", "convert", "nothing.json")
+    assert (code, "nothing.json is absent" in text, "set " in text) == (5, True, False), text
+
+
+@pytest.mark.slow
+def test_a_device_that_is_not_there_is_no_bug(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        pytest.skip("there is one")
+    code, text = run("encoder=rnn", "trainer=gpu", *SMALL[:1], "seeds=1", "metric.sides=[model]")
+    assert (code, "trainer=cpu" in text, "a bug" in text) == (5, True, False), text
+
+
+ENDED = {"status": "failed", "exit_code": 3, "error": "nobody is named", "overrides": []}
+
+
+@pytest.mark.parametrize(("captioner", "code"), [("all", 0), ("faithful,terse", 4)])
+def test_all_captioners_are_those_that_the_data_permit(
+    run: Run, monkeypatch: pytest.MonkeyPatch, captioner: str, code: int
+) -> None:
+    """One of the cells, made not applicable, is passed over only where all were asked for."""
+    outcomes = launch._outcomes
+
+    def with_one_refused(folder: Path, multirun: bool) -> list[dict[str, object]]:
+        return [*outcomes(folder, multirun)[:-1], {**ENDED, "not_applicable": True}]
+
+    monkeypatch.setattr(launch, "_outcomes", with_one_refused)
+    monkeypatch.setattr(
+        "bias_pipeline.composition._all_captioners", lambda *_: ["faithful", "terse"]
+    )
+    assert run("metric=gender_error", f"captioner={captioner}", *SMALL)[0] == code
+
+
+# --- own files
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scenes")
+    write(generate(n_images=300), folder, {"faithful": CAPTIONERS["faithful"]})
+    told = json.loads((folder / "captioners" / "faithful.json").read_text())
+    german = ["ein Mann mit Hut", "eine Frau am Tisch", "jemand auf einem Rad"]
+    said = [{**row, "caption": german[k % 3]} for k, row in enumerate(told)]
+    (folder / "german.json").write_text(json.dumps(said))
+    foreign = [{"image_id": f"x{k}", "caption": "a dog"} for k in range(9)]
+    (folder / "foreign.json").write_text(json.dumps(foreign))
+    labels = (folder / "attributes.csv").read_text().replace("bb_gender", "sex")
+    labels = labels.replace(",Male,", ",1,").replace(",Female,", ",0,")
+    (folder / "labels.csv").write_text(labels)
+    return folder
+
+
+def own(scenes: Path, name: str) -> list[str]:
+    people = scenes / "annotations" / "captions.json"
+    files = [f"dataset.attributes={scenes / 'attributes.csv'}", f"dataset.captions={people}"]
+    return ["dataset=coco", *files, f"captioner={scenes / name}"]
+
+
+QUICK = ("seeds=1", "stats.resamples=10", "logger=csv")
+
+
+def test_another_language_is_not_blamed_on_people(run: Run, scenes: Path) -> None:
+    code, text = run(*own(scenes, "german.json"), *QUICK)
+    assert (code, "no word that the captioner uses" in text) == (3, True), text
+
+
+def test_e7_data_validate_tells_of_another_language(run: Run, scenes: Path) -> None:
+    code, text = run("data", "validate", *own(scenes, "german.json"))
+    told = "warning: 100% of the captioner's captions hold no English word"
+    assert (code, told in text) == (0, True), text
+
+
+def test_captions_of_other_images_are_refused_though_not_strict(run: Run, scenes: Path) -> None:
+    words = [w for w in own(scenes, "foreign.json") if not w.startswith("dataset.captions")]
+    code, text = run(*words, "dataset.strict=false", "metric=gender_error", *QUICK)
+    assert (code, "no caption is of a labelled image" in text) == (3, True), text
+
+
+MAP = ("--label-column", "sex", "--map", "1=male", "--map", "0=female")
+
+
+def test_validate_takes_the_options(run: Run, scenes: Path) -> None:
+    words = ["dataset=coco", f"dataset.attributes={scenes / 'labels.csv'}"]
+    captioner = f"captioner={scenes / 'captioners' / 'faithful.json'}"
+    code, text = run("data", "validate", *words, captioner, *MAP)
+    assert (code, "gender male" in text) == (0, True), text
+
+
+def audit(run: Run, scenes: Path, *words: str) -> tuple[int, str]:
+    labels = ("--attributes", str(scenes / "labels.csv"), "--minutes", "0.01")
+    return run("audit", str(scenes / "captioners" / "faithful.json"), *labels, *words)
+
+
+def test_audit_takes_the_options(run: Run, scenes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.Finished(Path()))
+    text = audit(run, scenes, *MAP)[1]
+    assert "; gender (male " in text, text
+
+
+def test_audit_refuses_numbers_without_a_map(run: Run, scenes: Path) -> None:
+    code, text = audit(run, scenes, "--label-column", "sex")
+    assert (code, "--map 0=GROUP --map 1=GROUP" in text) == (3, True), text
+
+
+def test_audit_tells_which_attributes_have_no_column(
+    run: Run, scenes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.Finished(Path()))
+    text = audit(run, scenes)[1]
+    assert "not audited: gender (--label-column names a column)" in text, text
+
+
+def test_compare_takes_the_options(run: Run, scenes: Path) -> None:
+    labels = ["dataset=coco", f"dataset.attributes={scenes / 'labels.csv'}"]
+    pair = [str(scenes / "captioners" / "faithful.json"), str(scenes / "foreign.json")]
+    code, text = run("compare", *pair, *labels, *MAP)
+    assert (code, "foreign.json: no caption is of a labelled image" in text) == (3, True), text

@@ -1,0 +1,120 @@
+"""The plain files of which every variant is another way to write, and what a variant is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import composition, own_columns
+from bias_pipeline.arguments import Parser
+from bias_pipeline.attribute import Attribute
+from bias_pipeline.corpus import Corpus
+from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.errors import BiasPipelineError
+
+IDS = range(100, 112)
+CAPTIONS = {
+    i: f"a {('man', 'woman')[i % 2]} with {('a kite', 'two dogs')[i % 3 == 0]}" for i in IDS
+}
+PEOPLE = {i: [f"a person stands near thing {i}", f"the street number {i}"] for i in IDS}
+LABELS = {i: ("Male", "Female")[i % 2] for i in IDS} | {110: "Unsure", 111: "Both"}
+
+
+def csv(columns: Mapping[str, Sequence[object]], sign: str = ",") -> str:
+    """A table as text."""
+    rows = zip(*columns.values(), strict=True)
+    return "\n".join(sign.join(map(str, row)) for row in [list(columns), *rows]) + "\n"
+
+
+PLAIN = {
+    "mine.json": json.dumps([{"image_id": i, "caption": text} for i, text in CAPTIONS.items()]),
+    "labels.csv": csv({"id": list(IDS), "gender": list(LABELS.values())}),
+    "people.json": json.dumps(
+        {
+            "annotations": [
+                {"id": 10 * i + k, "image_id": i, "caption": text}
+                for i, own in PEOPLE.items()
+                for k, text in enumerate(own)
+            ]
+        }
+    ),
+}
+
+Content = str | bytes | Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way in which files come.
+
+    Attributes:
+        name: as docs/variants.md calls it.
+        files: what differs from the plain files; a file of the same stem is left out.
+        words: options as of ``audit``, or ``key=value``.
+        told: the note that says how it was read, or the sentence that refuses it.
+        code: 0 where it scores as the plain files do, else the exit code.
+    """
+
+    name: str
+    files: Mapping[str, Content]
+    words: Sequence[str] = ()
+    told: str = ""
+    code: int = 0
+
+    def line(self) -> str:
+        """Its line in docs/variants.md."""
+        what = "as the plain file" if self.code == 0 else f"refused, {self.code}"
+        options = f"; `{' '.join(self.words)}`" if self.words else ""
+        return f"| {self.name}{options} | {what} | {self.told.replace('|', '&#124;') or '–'} |"
+
+
+def read(folder: Path, variant: Variant) -> Corpus:
+    """What a run reads of the files."""
+    folder.mkdir(exist_ok=True)
+    stems = {Path(name).stem for name in variant.files}
+    plain = {name: text for name, text in PLAIN.items() if Path(name).stem not in stems}
+    places = {}
+    for name, content in {**plain, **variant.files}.items():
+        places[Path(name).stem] = path = folder / name
+        if callable(content):
+            content(path)
+        else:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return _dataset(places, variant.words).load(str(places["mine"]), _gender())
+
+
+def _dataset(places: Mapping[str, Path], words: Sequence[str]) -> CocoDataset:
+    """Built as a run builds it, but without composing a configuration for every variant."""
+    parser = Parser("variant")
+    own_columns.add_options(parser)
+    options, rest = parser.parse_known_args(list(words))
+    own = {key: value for key, value in vars(options).items() if key != "map"}
+    own |= {word.removeprefix("dataset.").partition("=")[0]: True for word in rest}
+    files = {"attributes": str(places["labels"]), "captions": str(places["people"])}
+    return CocoDataset(str(places["labels"].parent), **files, **own, label_map=options.map)
+
+
+@cache
+def _gender() -> Attribute:
+    found: Attribute = composition.cell(["attribute=gender"]).build("attribute")
+    return found
+
+
+def check(folder: Path, variant: Variant) -> None:
+    """Hold a variant to what it says of itself."""
+    if variant.code:
+        with pytest.raises(BiasPipelineError) as caught:
+            read(folder / "own", variant)
+        assert (caught.value.exit_code, variant.told in str(caught.value)) == (
+            variant.code,
+            True,
+        ), caught.value
+        return
+    found = read(folder / "own", variant)
+    assert found.digest == read(folder / "plain", Variant("plain", {})).digest
+    assert not variant.told or any(variant.told in note for note in found.notes), found.notes

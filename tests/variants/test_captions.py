@@ -1,0 +1,153 @@
+"""Files of a captioner's captions, as they come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.variants.files import CAPTIONS, IDS, Variant, check, csv
+
+TEXTS = list(CAPTIONS.values())
+
+
+def rows(image: str = "image_id", text: str = "caption", **more: str) -> list[dict[str, Any]]:
+    return [{image: i, text: t, **more} for i, t in CAPTIONS.items()]
+
+
+def table(image: str = "image_id", text: str = "caption", sign: str = ",") -> str:
+    return csv({image: list(IDS), text: TEXTS}, sign)
+
+
+def parquet(path: Path) -> None:
+    pd.DataFrame(rows("img_id", "pred")).to_parquet(path)
+
+
+VARIANTS = [
+    Variant(
+        "`{id: caption}`", {"mine.json": json.dumps(CAPTIONS)}, told="mine.json: an object of image"
+    ),
+    Variant(
+        "`{id: [caption]}`",
+        {"mine.json": json.dumps({i: [t] for i, t in CAPTIONS.items()})},
+        told="an object of image ids",
+    ),
+    Variant(
+        "`{id: [{caption: ...}]}`, as evaluation code has it",
+        {"mine.json": json.dumps({i: [{"caption": t}] for i, t in CAPTIONS.items()})},
+        told="an object of image ids",
+    ),
+    Variant(
+        '`{"results": [...]}`',
+        {"mine.json": json.dumps({"model": "x", "results": rows()})},
+        told="the list under 'results'",
+    ),
+    Variant('`{"annotations": [...]}`', {"mine.json": json.dumps({"annotations": rows()})}),
+    Variant(
+        "`img_id`, `pred`",
+        {"mine.json": json.dumps(rows("img_id", "pred"))},
+        told="image ids from 'img_id', the captioner's captions from 'pred'",
+    ),
+    Variant(
+        "`filename`, `generated_caption`",
+        {"mine.jsonl": "\n".join(map(json.dumps, rows("filename", "generated_caption")))},
+        told="image ids from 'filename', the captioner's captions from 'generated_caption'",
+    ),
+    Variant(
+        "`Image ID`, `Caption`",
+        {"mine.csv": table("Image ID", "Caption")},
+        told="image ids from 'Image ID', the captioner's captions from 'Caption'",
+    ),
+    Variant("Parquet of `img_id`, `pred`", {"mine.parquet": parquet}, told="from 'pred'"),
+    Variant(
+        "lists of one caption",
+        {"mine.json": json.dumps([{**row, "caption": [row["caption"]]} for row in rows()])},
+    ),
+    Variant(
+        "lists of one caption, spelled out in a table",
+        {"mine.csv": csv({"image_id": list(IDS), "caption": [f'"{[t]!r}"' for t in TEXTS]})},
+    ),
+    Variant("semicolons", {"mine.csv": table(sign=";")}, told="columns separated by semicolons"),
+    Variant("tabs in `.csv`", {"mine.csv": table(sign="\t")}, told="columns separated by tabs"),
+    Variant("bars", {"mine.csv": table(sign="|")}, told="columns separated by bars"),
+    Variant("a byte order mark", {"mine.csv": b"\xef\xbb\xbf" + table().encode()}),
+    Variant("Windows line ends", {"mine.csv": table().replace("\n", "\r\n")}),
+    Variant(
+        "`caption` beside `pred`",
+        {"mine.json": json.dumps(rows(pred="a dog"))},
+        told="caption ('a man with a kite') and pred ('a dog') may both hold the captioner's "
+        "captions; choose one with --caption-column COLUMN (dataset.caption_column=COLUMN)",
+        code=3,
+    ),
+    Variant(
+        "`caption` beside `pred`, told which",
+        {"mine.json": json.dumps(rows(text="pred", caption="a dog"))},
+        ("--caption-column", "pred"),
+    ),
+    Variant(
+        "columns of unknown names",
+        {"mine.csv": table("nr", "alt")},
+        told="'image_id' is absent, and no other column is known to hold image ids; found nr "
+        "('100'), alt ('a man with a kite'). Name yours with --id-column COLUMN",
+        code=3,
+    ),
+    Variant(
+        "columns of unknown names, named",
+        {"mine.csv": table("nr", "alt")},
+        ("--id-column", "nr", "--caption-column", "alt"),
+    ),
+    Variant(
+        "a column that is not there",
+        {},
+        ("--caption-column", "captoin"),
+        told="dataset.caption_column=captoin is absent; did you mean 'caption'?",
+        code=2,
+    ),
+    Variant(
+        "a column of ids that is nowhere",
+        {},
+        ("--id-column", "nr"),
+        told="dataset.id_column=nr: no file has such a column",
+        code=2,
+    ),
+    Variant(
+        "two lists in one object",
+        {"mine.json": json.dumps({"greedy": rows(), "beam": rows()})},
+        told="the lists greedy, beam may each be meant",
+        code=3,
+    ),
+    Variant(
+        "lists of several captions",
+        {"mine.json": json.dumps({i: [t, "a dog"] for i, t in CAPTIONS.items()})},
+        told="choose one with dataset.multi_caption=true",
+        code=3,
+    ),
+    Variant(
+        "lists of several captions, of which the first is scored",
+        {"mine.json": json.dumps({i: [t, "a dog"] for i, t in CAPTIONS.items()})},
+        ("dataset.multi_caption=true",),
+        told="number 0 of each is scored, 12 others are not",
+    ),
+    Variant(
+        "JSON Lines named `.json`",
+        {"mine.json": "\n".join(map(json.dumps, rows()))},
+        told="One value per line is JSON Lines",
+        code=3,
+    ),
+    Variant("UTF-16", {"mine.csv": table().encode("utf-16")}, told="not UTF-8", code=3),
+    Variant(
+        "a table without a header",
+        {"mine.csv": table().split("\n", 1)[1]},
+        told="'image_id' is absent, and no other column is known to hold image ids; found 100",
+        code=3,
+    ),
+    Variant("a spreadsheet", {"mine.xlsx": b"PK"}, told="the ending '.xlsx' is unknown", code=3),
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+def test_captions(tmp_path: Path, variant: Variant) -> None:
+    check(tmp_path, variant)

@@ -1,0 +1,116 @@
+"""Files of labels, as they come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.variants.files import IDS, LABELS, Variant, check, csv
+
+SEX = ("--label-column", "sex")
+NUMBERS = {"Male": 1, "Female": 0, "Unsure": "unsure", "Both": "Both"}
+ONE_IS_MALE = ("--map", "1=male", "--map", "0=female")
+
+
+def table(column: str = "gender", **written: object) -> str:
+    told = [written.get(label, label) for label in LABELS.values()]
+    return csv({"id": list(IDS), column: told})
+
+
+def numbers(path: Path) -> None:
+    told = [{"Male": 1.0, "Female": 0.0}.get(label) for label in LABELS.values()]
+    pd.DataFrame({"id": list(IDS), "sex": told}).to_parquet(path)
+
+
+VARIANTS = [
+    Variant("M, F", {"labels.csv": table(Male="M", Female="F")}, told="'M' is male, 'F' is female"),
+    Variant(
+        "MALE, female, unsure",
+        {"labels.csv": table(Male="MALE", Female="female", Unsure="unsure")},
+        told="'MALE' is male, 'unsure' is Unsure",
+    ),
+    Variant(
+        "man, Woman",
+        {"labels.csv": table(Male="man", Female="Woman")},
+        told="'man' is male, 'Woman' is female",
+    ),
+    Variant("a column `Gender`", {"labels.csv": table("Gender")}, told="gender from 'Gender'"),
+    Variant(
+        "a column `sex`",
+        {"labels.csv": table("sex")},
+        told="Name yours with --label-column COLUMN (dataset.label_column=COLUMN); found id "
+        "('100'), sex ('Male')",
+        code=3,
+    ),
+    Variant("a column `sex`, named", {"labels.csv": table("sex")}, SEX),
+    Variant(
+        "1 and 0",
+        {"labels.csv": table("sex", **NUMBERS)},
+        SEX,
+        told="unknown labels in 'sex': '0', '1' (image 101); seen: '1' 5, '0' 5",
+        code=3,
+    ),
+    Variant(
+        "1 and 0 with a map; Unsure and Both stay",
+        {"labels.csv": table("sex", **NUMBERS)},
+        (*SEX, *ONE_IS_MALE),
+        told="2 images belong to no group and are not scored: Both 1, unsure 1",
+    ),
+    Variant(
+        "1.0 and 0.0 with gaps in Parquet, with a map",
+        {"labels.parquet": numbers},
+        (*SEX, *ONE_IS_MALE),
+        told="2 images belong to no group and are not scored: empty 2",
+    ),
+    Variant(
+        "True and False with a map",
+        {
+            "labels.json": json.dumps(
+                [
+                    {"id": i, "is_male": {"Male": True, "Female": False}.get(label)}
+                    for i, label in LABELS.items()
+                ]
+            )
+        },
+        ("--label-column", "is_male", "--map", "True=male", "--map", "False=female"),
+    ),
+    Variant(
+        "another word for no group, with a map",
+        {"labels.csv": table(Unsure="unclear")},
+        ("--map", "unclear=Unsure"),
+        told="Both 1, unclear 1",
+    ),
+    Variant(
+        "`{id: label}`",
+        {"labels.json": json.dumps(LABELS)},
+        ("--label-column", "label"),
+        told="labels.json: an object of image ids",
+    ),
+    Variant(
+        "a misspelled label",
+        {"labels.csv": table(Female="Femal")},
+        told="say what they mean: --map Femal=GROUP (dataset.label_map={Femal: GROUP})",
+        code=3,
+    ),
+    Variant(
+        "a map to a group that is none",
+        {"labels.csv": table()},
+        ("--map", "Male=man"),
+        told="attribute 'gender' has no group 'man'; did you mean 'male'?",
+        code=2,
+    ),
+    Variant(
+        "two labels of an image",
+        {"labels.csv": table() + "100,Female\n"},
+        told="image id 100 stands twice with different labels",
+        code=3,
+    ),
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+def test_labels(tmp_path: Path, variant: Variant) -> None:
+    check(tmp_path, variant)
