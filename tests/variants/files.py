@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,9 +94,9 @@ def _dataset(places: Mapping[str, Path], words: Sequence[str]) -> CocoDataset:
     parser = Parser("variant")
     own_columns.add_options(parser)
     options, rest = parser.parse_known_args(list(words))
-    own = {key: value for key, value in vars(options).items() if key != "map"}
+    own: dict[str, Any] = {key: value for key, value in vars(options).items() if key != "map"}
     own |= {word.removeprefix("dataset.").partition("=")[0]: True for word in rest}
-    files = {"attributes": str(places["labels"]), "captions": str(places["people"])}
+    files: dict[str, Any] = {"attributes": str(places["labels"]), "captions": str(places["people"])}
     return CocoDataset(str(places["labels"].parent), **files, **own, label_map=options.map)
 
 
