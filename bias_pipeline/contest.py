@@ -15,9 +15,9 @@ from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import cell, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.report.contest import print_contests
-from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.terminal import printable
 
 FLAG = "--fail-if-worse"
 WORSE = 1

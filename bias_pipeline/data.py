@@ -44,7 +44,7 @@ def validate(words: Sequence[str]) -> int:
     corpora, faults = [], []
     for name in names:
         try:
-            corpora.append(intersection.load(dataset, name, attribute))
+            corpora.append(intersection.load(dataset, name, attribute, cell.tree.get("limit")))
         except BiasPipelineError as error:
             if len(names) == 1:
                 raise

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from bias_pipeline import __version__, stopping
+from bias_pipeline import __version__, shorthand, stopping
 from bias_pipeline.errors import BiasPipelineError, UsageError, did_you_mean
 
 Command = Callable[[list[str]], int]
@@ -24,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _obey(words)
         stopped = code != 0 and stopping.requested()
     except BaseException as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return 1
         if not isinstance(error, KeyboardInterrupt) and not stopping.requested():
             raise
         stopped = True
@@ -31,6 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     print("stopped; what was finished is kept", file=sys.stderr)
     return stopping.exit_code()
+
+
+def _nobody_reads() -> bool:
+    """Whether what we print goes to a program that has ended, such as ``head``; it is dropped."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _settle() -> None:
@@ -101,17 +113,20 @@ def _version(rest: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from bias_pipeline import launch
+    from bias_pipeline import launch, planning
 
     if words[:1] in (["-h"], ["--help"]):
         return _help(words)
+    words = shorthand.keys_of(words)
+    if shorthand.DRY_RUN in words:
+        return planning.foretell([word for word in words if word != shorthand.DRY_RUN])
     return launch.run(words).exit_code
 
 
 def _submit(words: list[str]) -> int:
     from bias_pipeline import detached
 
-    return detached.submit(words)
+    return detached.submit(shorthand.keys_of(words))
 
 
 def _audit(words: list[str]) -> int:
@@ -123,7 +138,7 @@ def _audit(words: list[str]) -> int:
 def _compare(words: list[str]) -> int:
     from bias_pipeline import contest
 
-    return contest.run(words)
+    return contest.run(shorthand.keys_of(words))
 
 
 def _push(words: list[str]) -> int:

@@ -10,12 +10,13 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared"},
-    {"arguments", "references", "yaml_files"},
+    {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared", "terminal"},
+    {"arguments", "references", "yaml_files", "shorthand"},
     {"cache", "sealed"},
     {"attribute"},
     {"corpus"},
     {"datasets"},
+    {"limit", "costs"},
     {"intersection", "copies"},
     {"text", "vision"},
     {"split", "encoders", "captioners", "sharded"},
@@ -34,7 +35,9 @@ LAYERS = [
     {"loader"},
     {"composition"},
     {"job"},
+    {"sweep_bar"},
     {"launch"},
+    {"planning"},
     {"contest", "data", "audit", "attribution", "embedding", "captioning"},
     {"detached"},
     {"door"},

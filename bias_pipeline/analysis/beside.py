@@ -14,6 +14,7 @@ import numpy as np
 from bias_pipeline.attribute import Attribute, Naming
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.terminal import print_table
 from bias_pipeline.text.mentions import Listed, listed_words
 
 END = "(end)"
@@ -82,15 +83,11 @@ def _following(found: Listed) -> Counter[str]:
 
 def print_beside(corpus: Corpus, attribute: Attribute, *, most: int = 10) -> None:
     """Print :func:`beside`, with that many following words."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="What listed words stand beside", title_justify="left")
-    headings = ("side", "words of", "captions", "hold a word", "name a group", "what follows most")
-    for heading in headings:
-        table.add_column(heading)
+    lines = []
     for own in beside(corpus, attribute):
         counts = map(str, (own.captions, own.holding, own.naming))
         follow = ", ".join(f"{word} {count}" for word, count in own.following[:most])
-        table.add_row(own.side, own.attribute, *counts, follow)
-    Console(width=None if Console().is_terminal else 120).print(table)
+        lines.append([own.side, own.attribute, *counts, follow])
+    print("What listed words stand beside")
+    header = ["side", "words of", "captions", "hold a word", "name a group", "what follows most"]
+    print_table(header, lines, keys=2, left=len(header))

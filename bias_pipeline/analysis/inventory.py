@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bias_pipeline.corpus import SIDES, Corpus
-
-_PLAIN_WIDTH = 200
+from bias_pipeline.terminal import print_table, print_text
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
@@ -53,22 +51,10 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
 
 def print_inventory(corpora: Sequence[Corpus]) -> None:
     """Print the facts, a column a captioner, and what was noted while reading."""
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(escape(f"dataset {corpora[0].dataset}"))
-    for corpus in corpora:
-        table.add_column(escape(corpus.captioner), justify="right", overflow="fold")
-    for name in dict.fromkeys(name for own in facts for name in own):
-        table.add_row(escape(name), *(escape(own.get(name, "–")) for own in facts))
-    console = Console(
-        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False, emoji=False
-    )
-    console.print(table)
+    header = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
+    names = dict.fromkeys(name for own in facts for name in own)
+    print_table(header, [[n, *(own.get(n, "–") for own in facts)] for n in names], keys=1)
     for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
         who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
-        console.print(f"{who}: {note}", soft_wrap=True, markup=False)
+        print_text(f"{who}: {note}")

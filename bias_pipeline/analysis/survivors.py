@@ -15,6 +15,7 @@ import numpy as np
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.terminal import print_table
 from bias_pipeline.text.tokenize import Tokenize
 
 
@@ -83,16 +84,12 @@ def print_survivors(
     most: int = 40,
 ) -> None:
     """Print the table of :func:`survivors`."""
-    from rich.console import Console
-    from rich.table import Table
-
     names = corpus.groupings[attribute.name].names
-    table = Table(title=f"Words of {attribute.name} that the masking leaves", title_justify="left")
-    for heading in ("side", "word", "names", "captions", *names):
-        table.add_column(heading)
     found: Sequence[Survivor] = survivors(corpus, attribute, masking)
-    for s in found[:most]:
-        shares = [f"{100 * s.shares[group]:.0f} %" for group in names]
-        table.add_row(s.side, s.word, s.names, str(s.captions), *shares)
-    Console(width=None if Console().is_terminal else 120).print(table)
+    lines = [
+        [s.side, s.word, s.names, str(s.captions), *(f"{100 * s.shares[g]:.0f} %" for g in names)]
+        for s in found[:most]
+    ]
+    print(f"Words of {attribute.name} that the masking leaves")
+    print_table(["side", "word", "names", "captions", *names], lines, keys=3)
     print(f"{len(found)} words survive; {max(len(found) - most, 0)} are not shown")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bias_pipeline.paths import choices_of, conf_dir
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from bias_pipeline.terminal import print_table
 
 _HELP = """\
 bias_pipeline: does an image captioner amplify societal bias?
@@ -47,9 +43,15 @@ Examples:
 A comma sweeps, captioner=all and metric=all sweep over what there is. Any other key:
   --cfg job prints the whole configuration, --info and --hydra-help tell of Hydra.
 
+First looks:
+  --dry-run          which cells would run, which are there, how long it takes; runs nothing
+  --limit N          the same N labelled images for all captioners; results are marked
+  --quick            --limit 500 and two seeds
+
 Choices:
 {choices}
   captioner          a captioner of the data set, or all
+  limit              at most so many labelled images, null: all
   seeds              the first n of the published seeds, or a list
   paths.outputs      where results go (outputs)
 
@@ -98,38 +100,32 @@ def help_text() -> str:
 def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each sees."""
     import yaml
-    from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title="Metrics", title_justify="left")
-    for heading in ("metric", "title", "range", "neutral", *PROPERTIES, "reference"):
-        table.add_column(heading.replace("_", " "))
+    lines = []
     for name in choices_of(conf_dir() / "metric"):
         target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
-        table.add_row(*_described(name, target))
-    console = Console(width=None if Console().is_terminal else 200)
-    console.print(table)
-    console.print("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it")
-    console.print(_behaviours())
+        lines.append(_described(name, target))
+    header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
+    print("Metrics")
+    print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
+    print("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it\n")
+    _print_behaviours()
 
 
-def _behaviours() -> Table:
+def _print_behaviours() -> None:
     """What moves which headline."""
-    from rich.table import Table
-
     from bias_pipeline.analysis.behaviour import BEHAVIOURS
 
-    table = Table(title="What metrics see: tested on small corpora", title_justify="left")
-    headings = ("captions differ in", "", "moves", "stays", "absent")
-    for heading in headings:
-        table.add_column(heading)
+    header = ["captions differ in", "", "moves", "stays", "absent"]
+    lines = []
     for name, behaviour in BEHAVIOURS.items():
         told = [
             ", ".join(line for line, own in behaviour.verdicts.items() if own == verdict)
-            for verdict in headings[2:]
+            for verdict in header[2:]
         ]
-        table.add_row(name, behaviour.title, *told)
-    return table
+        lines.append([name, behaviour.title, *told])
+    print("What metrics see: tested on small corpora")
+    print_table(header, lines, keys=1, left=len(header))
 
 
 def _described(name: str, target: str) -> list[str]:

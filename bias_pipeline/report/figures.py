@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.report.labels import name_points
-from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Row
+from bias_pipeline.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from typing import Any
 
 from bias_pipeline.report.figures import Plot, Points, ends, scale
 from bias_pipeline.report.sheets import Number
-from bias_pipeline.report.tables import printable
+from bias_pipeline.terminal import printable
 
 log = logging.getLogger(__name__)
 

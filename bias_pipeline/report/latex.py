@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
-from bias_pipeline.report.tables import printable
+from bias_pipeline.terminal import printable
 
 _SIGNS = {
     "\\": r"\textbackslash{}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
-from bias_pipeline.report.tables import printable
+from bias_pipeline.terminal import printable
 
 # Written as character references: a backslash before a bar would end the cell in some readers. The
 # colon, "@" and "www." keep an address from becoming a link.

@@ -11,9 +11,9 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.report import interaction
 from bias_pipeline.report.content import report_of, report_of_folder
 from bias_pipeline.report.sheets import Report, cell_text
-from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Result
 from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.terminal import printable
 
 
 def write_page(folder: Path, out: Path) -> None:

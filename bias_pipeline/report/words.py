@@ -19,6 +19,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted
 from bias_pipeline.results import table_csv
 from bias_pipeline.sealed import read_unchanged, sha256
+from bias_pipeline.terminal import print_table, print_text, printable
 
 SHOWN = 20
 _ENDS = ("", "_ci_low", "_ci_high")
@@ -280,31 +281,17 @@ def _examples(found: Words) -> list[Sheet]:
 
 def print_words(found: Words) -> None:
     """Print what gives most away."""
-    import sys
-
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from bias_pipeline.report.sheets import cell_text
-    from bias_pipeline.report.tables import PLAIN_WIDTH, printable
 
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    console = Console(width=width, highlight=False, emoji=False)
     for sheet in sheets(found):
-        table = Table(box=box.SIMPLE_HEAD, title=escape(printable(sheet.caption)))
-        table.title_justify = "left"
-        for number, name in enumerate(sheet.head):
-            table.add_column(escape(name), justify="right" if number > 1 else "left")
-        for row in sheet.rows:
-            table.add_row(*(escape(printable(cell_text(cell))) for cell in row))
-        console.print(table)
+        print_text(printable(sheet.caption))
+        lines = [[cell_text(cell) for cell in row] for row in sheet.rows]
+        print_table(sheet.head, lines, keys=2)
+        print()
     unit = "an n-gram" if found.method == EXACT else "a word"
-    console.print(
+    print_text(
         f"log-odds of the true group that {unit} adds to a test caption, mean over captions; "
-        f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s",
-        soft_wrap=True,
+        f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s"
     )
     if found.method != EXACT:
-        console.print(f"{found.method}. {NETWORK}", soft_wrap=True)
+        print_text(f"{found.method}. {NETWORK}")

@@ -27,8 +27,8 @@ from bias_pipeline.report.content import report_of
 from bias_pipeline.report.export import export, files
 from bias_pipeline.report.page import html
 from bias_pipeline.report.sheets import Number, Report, Section, Sheet, Weighted
-from bias_pipeline.report.tables import printable
 from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.terminal import printable
 from tests.report.test_page import directional, draw, result
 from tests.report.test_tables import HOSTILE
 
