@@ -183,7 +183,8 @@ def _manifest(
 
 def _notes(corpus: Corpus, score: Score, splits: Sequence[Split]) -> list[str]:
     """What a reader must see beside the numbers, of the data whatever the metric says of them."""
-    found = [*dict.fromkeys((*corpus.notes, *score.notes)), *(split.copies.note() for split in splits[:1])]
+    told = dict.fromkeys((*corpus.notes, *score.notes))
+    found = [*told, *(split.copies.note() for split in splits[:1])]
     if len(splits) == 1:
         found.append(
             "one seed: how much attackers vary is unknown; intervals take it to be as much as "
