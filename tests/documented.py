@@ -152,7 +152,7 @@ def outcome(folder: Path, command: str, exported: Sequence[str]) -> Outcome:
         (folder / name).symlink_to(place)
     place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {
-        **os.environ,
+        **{key: value for key, value in os.environ.items() if key != "BIAS_PIPELINE_DATA"},
         "PATH": place,
         "PYTHONPATH": str(REPOSITORY),
         "WANDB_SILENT": "true",
@@ -183,15 +183,15 @@ def _root(command: str) -> Path:
 def main(names: Sequence[str]) -> int:
     """Run them, say what became of each; 1 if one failed."""
     states: Counter[str] = Counter()
-    exported: list[str] = []
+    exported: dict[str, list[str]] = {}  # of each document
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
         for document, command in documented(names):
             if command.startswith("export "):
-                exported.append(command)
+                exported.setdefault(document, []).append(command)
                 continue
-            found = outcome(folder, command, exported)
+            found = outcome(folder, command, exported.get(document, []))
             states[found.state] += 1
             told = f" ({found.told})" if found.state == "skipped" else f" {found.seconds:.0f} s"
             print(f"{found.state}{told}: {document}: {command}", flush=True)

@@ -29,7 +29,7 @@ pytestmark = [
 CAPTIONERS = ("sat", "nic")
 COMMON = (
     "metric=dbac", "dataset=lic", f"dataset.root={FOLDER}", "stats.resamples=200",
-    "probe.cache=null", "metric.positions=2",
+    "probe.cache=null",
 )  # fmt: skip
 
 
