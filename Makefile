@@ -1,6 +1,6 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slurm fuzz lint format bench reproduce clean
+.PHONY: help demo test docs-test slurm fuzz lint format bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 CONSTRAINTS := $(if $(shell command -v nvidia-smi),,-c constraints-cpu.txt)
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | expand -t 12
 
 .venv/installed: pyproject.toml constraints-cpu.txt
 	@echo "setting up .venv (a few minutes the first time)"
@@ -24,6 +24,9 @@ demo: .venv/installed  ## LIC and Leakage of the embedded data set's captioners
 
 test: .venv/installed  ## run the tests
 	@$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
+
+docs-test: .venv/installed  ## run every command of README and docs as it is printed
+	@$(BIN)/python -m tests.documented
 
 slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm of their own
 	@$(BIN)/python -m pytest -m slurm -rs tests/cli/test_slurm.py

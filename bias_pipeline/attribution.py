@@ -11,9 +11,7 @@ from bias_pipeline.analysis.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import Cell
 from bias_pipeline.errors import UsageError
-from bias_pipeline.identity import run_id
 from bias_pipeline.report.words import print_words, save_words
-from bias_pipeline.split import seeds_of
 from bias_pipeline.terminal import say
 
 
@@ -38,17 +36,8 @@ def command(arguments: Sequence[str]) -> int:
     how = Gradients(options.baseline, options.steps)
     for cell in _cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
-        seeds = seeds_of(cell.tree["seeds"])
-        found = words(metric, corpus, seeds, options.resamples, how)
-        name = run_id(
-            cell.tree["metric"],
-            corpus,
-            metric=metric.info.name,
-            attribute=metric.attribute.name,
-            metric_version=metric.info.version,
-            seeds=seeds,
-        )
-        written = save_words(Path(cell.tree["paths"]["outputs"]), name, found)
+        found = words(metric, corpus, cell.seeds, options.resamples, how)
+        written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(), found)
         print_words(found)
         say(written)
     return 0

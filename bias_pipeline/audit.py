@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline import launch, own_columns
+from bias_pipeline import costs, launch, own_columns, planning, shorthand
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.arguments import Parser, number
@@ -30,16 +30,6 @@ from bias_pipeline.terminal import say, warn
 # Attributes that are another one read differently.
 _VARIANTS = frozenset({"race_unsure"})
 _FIRST = "gender"  # whose fault is told where none can be read
-# Processor seconds a caption and seed (attackers) or a caption (counting), and seconds a cell:
-# rather more than benchmarks/audit.py measured from 5,000 to 1,200,000 captions, so that a slower
-# machine keeps its time too. leakage and lic train the same attackers, once. dbac is from the COCO
-# captions (34 s for 60,000 and three seeds) and the embedded ones (52 s for two).
-_PER_SEED = {"lic": 3.5e-5, "leakage": 0.0, "dbac": 3e-4, "dpa": 1e-5}
-_PER_CAPTION, _PER_CELL = 3e-6, 0.45
-_DEARER = {"quality": 6e-5, "multi_directional": 6e-5}  # of the metrics that train nothing
-# What the data do not permit ends at once.
-_NEED_PEOPLE = frozenset({"dbac", "quality"})
-_NEED_OBJECTS = frozenset({"ba_directional", "ba_mals", "dpa", "multi_directional"})
 _SEEDS = (5, 3)
 _FEW_CAPTIONS = 10_000
 _LONGEST = 60  # signs of a file's name in that of its folder
@@ -69,8 +59,9 @@ def command(words: Sequence[str]) -> int:
         BiasPipelineError: if a file cannot be read or nothing can be scored.
     """
     options = _parser().parse_args(list(words))
+    limit = shorthand.QUICK_IMAGES if options.quick and options.limit is None else options.limit
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
-    overrides = _overrides(options, out)
+    overrides = [*_overrides(options, out), *([f"limit={limit}"] if limit is not None else [])]
     subjects = _labelled(overrides, options)
     corpora = {name: subject.corpus for name, subject in subjects.items()}
     seconds = 60 * (options.minutes or (1 if _size(corpora) <= _FEW_CAPTIONS else 5))
@@ -80,10 +71,15 @@ def command(words: Sequence[str]) -> int:
     code = 0
     for subject in subjects.values():
         chosen = [f"metric={','.join(plan.metrics)}", f"seeds={plan.seeds}"]
+        if options.dry_run:
+            code = max(code, planning.foretell([*subject.overrides, *chosen], lenient=True))
+            continue
         finished = launch.run([*subject.overrides, *chosen], lenient=True)
         results += finished.results
         code = max(code, finished.exit_code)
         say()
+    if options.dry_run:
+        return code
     if not results:
         raise DataError(f"{options.file}: nothing could be scored; see above")
     write_page(out, out / "report.html")
@@ -101,6 +97,17 @@ def _parser() -> Parser:
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
         "--minutes", type=number(0), help="time to stay within (1; above 10,000 captions 5)"
+    )
+    parser.add_argument(
+        shorthand.LIMIT, type=int, metavar="N", help="a first look at N labelled images"
+    )
+    parser.add_argument(
+        shorthand.QUICK, action="store_true", help=f"the same as --limit {shorthand.QUICK_IMAGES}"
+    )
+    parser.add_argument(
+        shorthand.DRY_RUN,
+        action="store_true",
+        help="tell what would run, what is there already and how long it takes; run nothing",
     )
     parser.add_argument(
         "--least-coverage",
@@ -270,14 +277,7 @@ def plan_for(corpora: Mapping[str, Corpus], seconds: float) -> Plan:
 
 def _cost(corpus: Corpus, metrics: Sequence[str], seeds: int) -> float:
     """Expected seconds of an attribute's cells."""
-    captions = len(corpus.model) + len(corpus.human)
-    refused = set() if len(corpus.human) else _NEED_PEOPLE
-    refused |= set() if corpus.objects is not None else _NEED_OBJECTS
-    permitted = [name for name in metrics if name not in refused]
-    attacks = sum(_PER_SEED[name] * seeds * captions for name in permitted if name in _PER_SEED)
-    counted = [_DEARER.get(name, _PER_CAPTION) for name in permitted if name not in _PER_SEED]
-    counting = captions * sum(counted)
-    return attacks + counting + _PER_CELL * len(metrics)
+    return sum(costs.seconds_of(name, corpus, seeds) for name in metrics)
 
 
 def _announce(file: Path, corpora: Mapping[str, Corpus], plan: Plan) -> None:

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -23,19 +23,19 @@ from bias_pipeline.attackers.recipe import TrainerFlags
 from bias_pipeline.attribute import Attribute, TaskVocabulary
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.label_files import MAJORITY
-from bias_pipeline.declared import Given, Text
+from bias_pipeline.declared import Count, Given, Text
 from bias_pipeline.encoders.spec import Encoder, HeadSpec
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.identity import groups_used
+from bias_pipeline.identity import groups_used, run_id
 from bias_pipeline.kinds import check_arguments, check_value
-from bias_pipeline.metrics.base import Metric
+from bias_pipeline.metrics.base import Metric, MetricInfo
 from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.references import check_resolved
 from bias_pipeline.report.loggers import ResultLogger
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.split import SplitRule, seeds_of
 from bias_pipeline.stats.bootstrap import Bootstrap
-from bias_pipeline.targets import build, check_targets
+from bias_pipeline.targets import build, check_targets, resolve
 from bias_pipeline.text.transform import TextTransform
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Task(TypedDict, total=False):
     metric: Metric
     dataset: Dataset
     captioner: str | int | float | None
+    limit: Count | None
     attribute: Attribute
     task: TaskVocabulary
     text: TextTransform
@@ -97,10 +98,27 @@ class Cell:
         """The object that a top-level node describes."""
         return _instantiate(self.tree[key], key)
 
+    @property
+    def metric(self) -> MetricInfo:
+        """What the metric says of itself; nothing is built."""
+        info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
+        return info
+
+    def run_id(self) -> str:
+        """The name of its run, by everything that decides its numbers."""
+        return run_id(
+            self.tree["metric"],
+            self.corpus(),
+            metric=self.metric.name,
+            attribute=self.tree["attribute"]["name"],
+            metric_version=self.metric.version,
+            seeds=self.seeds,
+        )
+
     def corpus(self) -> Corpus:
         """What is scored; read once a process."""
         keys = ("dataset", "attribute", "captioner")
-        return _corpus(*(json.dumps(self.tree[key]) for key in keys))
+        return _corpus(*(json.dumps(self.tree[key]) for key in keys), self.tree.get("limit"))
 
     def choice(self, group: str) -> str:
         """The name of a choice, empty if it plays no part in the metric."""
@@ -115,17 +133,20 @@ def cell(words: Sequence[str]) -> Cell:
 
 
 @lru_cache(maxsize=16)
-def _corpus(dataset: str, attribute: str, captioner: str) -> Corpus:
+def _corpus(dataset: str, attribute: str, captioner: str, limit: int | None) -> Corpus:
     reader = _instantiate(json.loads(dataset), "dataset")
     name = json.loads(captioner) or reader.captioners()[0]
-    return corpus_of(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
+    groups = _instantiate(json.loads(attribute), "attribute")
+    return corpus_of(reader, str(name), groups, limit)
 
 
-def corpus_of(dataset: Dataset, captioner: str, attribute: Attribute) -> Corpus:
+def corpus_of(
+    dataset: Dataset, captioner: str, attribute: Attribute, limit: int | None = None
+) -> Corpus:
     """What a data set holds of a captioner, with a warning where words do not fit its language."""
     from bias_pipeline.text.language import language_notes
 
-    found = intersection.load(dataset, captioner, attribute)
+    found = intersection.load(dataset, captioner, attribute, limit)
     return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
 
 
@@ -309,21 +330,40 @@ def choices_in(override: str) -> list[str]:
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 
+def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order in which Hydra runs them.
+
+    Raises:
+        UsageError: if a sweep does not list its values.
+
+    Example:
+        >>> jobs_of(["metric=lic,dbac", "seeds=1,2"])[1]
+        ['metric=lic', 'seeds=2']
+    """
+    listed = [choices_in(o) if sweeps(o) else [o] for o in overrides]
+    return [list(job) for job in product(*listed)]
+
+
 def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
     """The whole configuration, every target in it allowed.
 
     Raises:
         UsageError: if it does not compose or names what is not allowed.
     """
+    config = composer(options)(overrides)
+    cell_of(config)
+    return config
+
+
+def composer(options: Namespace) -> Callable[[Sequence[str]], DictConfig]:
+    """What makes configurations of overrides, from files that are read once."""
     from hydra.types import RunMode
 
     from bias_pipeline.loader import loader_of
 
     os.environ.setdefault(INVOCATION, new_invocation())
     loader = loader_of(options.config_dir)
-    config = loader.load_configuration("config", [*overrides], RunMode.RUN, from_shell=False)
-    cell_of(config)
-    return config
+    return lambda words: loader.load_configuration("config", [*words], RunMode.RUN, False)
 
 
 def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cell:

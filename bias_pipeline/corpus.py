@@ -82,7 +82,8 @@ class Corpus(Sequence[Record]):
         notes: what happened while reading that a reader of the result must know.
         file: where the captioner's captions were read from, where that is a file of the user's own;
             plays no part in the digest.
-        blanks: side to how many of its captions were blank (:func:`is_blank`); they are absent.
+        blank_counts: side to (N,) int64, how many of each image's captions were blank
+            (:func:`is_blank`); they are absent.
     """
 
     dataset: str
@@ -98,7 +99,7 @@ class Corpus(Sequence[Record]):
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
     file: str = ""
-    blanks: Mapping[str, int] = field(default_factory=dict)
+    blank_counts: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -158,7 +159,7 @@ class Corpus(Sequence[Record]):
             trained_on_reference=trained_on_reference,
             notes=(*notes, *extra, *cut),
             file=file,
-            blanks=blanks,
+            blank_counts={side: counts[order] for side, counts in blanks.items()},
         )
         told = [note for side in SIDES for note in _check_blanks(found, side, blank_limit)]
         return replace(found, notes=(*found.notes, *told))
@@ -191,6 +192,11 @@ class Corpus(Sequence[Record]):
         """The captions of one side, ``model`` or ``human``."""
         return {"model": self.model, "human": self.human}[name]
 
+    @property
+    def blanks(self) -> dict[str, int]:
+        """Side to how many of its captions were blank."""
+        return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
+
     def blank_share(self, side: str) -> float:
         """Share of a side's captions that were blank, in [0, 1]; 0 if it has none."""
         blanks = self.blanks.get(side, 0)
@@ -200,6 +206,32 @@ class Corpus(Sequence[Record]):
         """The same corpus with other captions on the named sides."""
         return replace(
             self, model=sides.get("model", self.model), human=sides.get("human", self.human)
+        )
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Corpus:
+        """The same corpus with some of its images; what no image has is counted as before.
+
+        Args:
+            rows: (M,) their places, ascending.
+        """
+        if len(rows) == len(self):
+            return self
+        place = np.full(len(self), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        sides = {}
+        for name in SIDES:
+            captions = self.side(name)
+            kept = captions.take(place[captions.images] >= 0)
+            sides[name] = replace(kept, images=place[kept.images])
+        order = self.source_order[rows]
+        return replace(
+            self.rewrite(sides),
+            ids=tuple(self.ids[row] for row in rows),
+            groupings={n: replace(g, codes=g.codes[rows]) for n, g in self.groupings.items()},
+            objects=None if self.objects is None else tuple(self.objects[row] for row in rows),
+            images=None if self.images is None else tuple(self.images[row] for row in rows),
+            source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
+            blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
         )
 
     @cached_property
@@ -298,15 +330,18 @@ def _cut(text: str) -> str:
     return words[0] if len(words) == 2 and not head[-1].isspace() else head
 
 
-def _without_blanks(rows: Iterable[Record]) -> tuple[list[Record], dict[str, int]]:
-    """Records without their blank captions, and how many each side had."""
-    kept, blanks = [], dict.fromkeys(SIDES, 0)
-    for row in rows:
+def _without_blanks(
+    rows: Sequence[Record],
+) -> tuple[list[Record], dict[str, npt.NDArray[np.int64]]]:
+    """Records without their blank captions, and (N,) how many each had, by side."""
+    kept = []
+    blanks = {side: np.zeros(len(rows), np.int64) for side in SIDES}
+    for place, row in enumerate(rows):
         human = tuple(text for text in row.human if not is_blank(text))
         silent = row.model is not None and is_blank(row.model)
         if silent or len(human) < len(row.human):
-            blanks["model"] += silent
-            blanks["human"] += len(row.human) - len(human)
+            blanks["model"][place] = silent
+            blanks["human"][place] = len(row.human) - len(human)
             kept.append(replace(row, model=None if silent else row.model, human=human))
         else:
             kept.append(row)

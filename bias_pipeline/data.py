@@ -65,7 +65,8 @@ def validate(words: Sequence[str]) -> int:
     corpora, faults = [], []
     for name in names:
         try:
-            corpora.append(composition.corpus_of(dataset, name, attribute))
+            limit = cell.tree.get("limit")
+            corpora.append(composition.corpus_of(dataset, name, attribute, limit))
         except BiasPipelineError as error:
             if len(names) == 1:
                 raise

@@ -12,13 +12,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline import captioning, cluster, embedding, stopping
 from bias_pipeline.arguments import Parser
-from bias_pipeline.composition import check_captioners, choices_in, compose_config, sweeps
+from bias_pipeline.composition import check_captioners, compose_config, jobs_of
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.launch import Sweep, make_folder, prepare
 from bias_pipeline.terminal import say
@@ -140,8 +139,7 @@ def _jobs(sweep: Sweep) -> list[list[str]]:
         UsageError: if one does not.
     """
     own = [o for o in sweep.overrides if not _of_launcher(o)]
-    listed = [choices_in(o) if sweeps(o) else [o] for o in own]
-    jobs = [list(job) for job in product(*listed)]
+    jobs = jobs_of(own)
     if not jobs:
         raise UsageError("submit: a sweep must list its values")
     for job in jobs:

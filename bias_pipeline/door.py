@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from bias_pipeline import __version__, stopping, streams
+from bias_pipeline import __version__, shorthand, stopping, streams
 from bias_pipeline.errors import (
     BiasPipelineError,
     ResourceError,
@@ -133,17 +133,20 @@ def _version(rest: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from bias_pipeline import launch
+    from bias_pipeline import launch, planning
 
     if words[:1] in (["-h"], ["--help"]):
         return _help(words)
+    words = shorthand.keys_of(words)
+    if shorthand.DRY_RUN in words:
+        return planning.foretell([word for word in words if word != shorthand.DRY_RUN])
     return launch.run(words).exit_code
 
 
 def _submit(words: list[str]) -> int:
     from bias_pipeline import detached
 
-    return detached.submit(words)
+    return detached.submit(shorthand.keys_of(words))
 
 
 def _audit(words: list[str]) -> int:
@@ -155,7 +158,7 @@ def _audit(words: list[str]) -> int:
 def _compare(words: list[str]) -> int:
     from bias_pipeline import contest
 
-    return contest.run(words)
+    return contest.run(shorthand.keys_of(words))
 
 
 def _push(words: list[str]) -> int:

@@ -14,10 +14,11 @@ from itertools import product
 import numpy as np
 
 from bias_pipeline.attribute import Attribute, Naming
-from bias_pipeline.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.corpus import Corpus, Grouping
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.limit import limited
 
 FEWEST = 100
 CHOICE = "_intersection"
@@ -65,11 +66,23 @@ class Intersection(Attribute):
         return self.parts["first"], self.parts["second"]
 
 
-def load(dataset: Dataset, captioner: str, attribute: Attribute) -> Corpus:
-    """What a data set holds of a captioner, for an attribute or an intersection."""
+def load(
+    dataset: Dataset, captioner: str, attribute: Attribute, limit: int | None = None
+) -> Corpus:
+    """What a data set holds of a captioner, for an attribute or an intersection.
+
+    Args:
+        dataset: that is read.
+        captioner: its name.
+        attribute: whose groups count.
+        limit: see :func:`bias_pipeline.limit.limited`.
+    """
     if not isinstance(attribute, Intersection):
-        return dataset.load(captioner, attribute)
-    return intersect([dataset.load(captioner, part) for part in attribute.both], attribute)
+        return limited(dataset.load(captioner, attribute), limit)
+    whole = intersect([dataset.load(captioner, part) for part in attribute.both], attribute)
+    chosen = limited(whole, limit)
+    _check_sizes(chosen.groupings[attribute.name], attribute)
+    return chosen
 
 
 def captioners(dataset: Dataset, attribute: Attribute) -> list[str]:
@@ -108,7 +121,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     _check_sizes(grouping, attribute)
     lost = len(first) + len(second) - 2 * len(rows)
     note = f"{lost} images are labelled for one of {attribute.name} only: left out"
-    own = _rows_of(first, rows)
+    own = first.take(rows)
     return replace(
         own,
         groupings={attribute.name: grouping},
@@ -146,27 +159,6 @@ def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
             f"needs {attribute.min_images} (attribute.min_images), or score the two attributes "
             "one by one"
         )
-
-
-def _rows_of(corpus: Corpus, rows: np.ndarray) -> Corpus:
-    """The same corpus with some of its images."""
-    if len(rows) == len(corpus):
-        return corpus
-    place = np.full(len(corpus), -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    sides = {}
-    for name in SIDES:
-        captions = corpus.side(name)
-        kept = captions.take(place[captions.images] >= 0)
-        sides[name] = replace(kept, images=place[kept.images])
-    order = corpus.source_order[rows]
-    return replace(
-        corpus.rewrite(sides),
-        ids=tuple(corpus.ids[row] for row in rows),
-        objects=None if corpus.objects is None else tuple(corpus.objects[row] for row in rows),
-        images=None if corpus.images is None else tuple(corpus.images[row] for row in rows),
-        source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
-    )
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:

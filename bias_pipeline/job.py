@@ -16,9 +16,7 @@ from bias_pipeline import cluster, stopping
 from bias_pipeline.cache import replace_file
 from bias_pipeline.composition import Cell, cell_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, refused_by_system
-from bias_pipeline.identity import run_id
 from bias_pipeline.results import Result, ResultStore
-from bias_pipeline.targets import resolve
 from bias_pipeline.terminal import guard, trace_of
 
 if TYPE_CHECKING:
@@ -85,16 +83,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     hydra_config = HydraConfig.get()
     here = cell_of(config, hydra_config.runtime.choices)
     corpus = here.corpus()
-    info = resolve(here.tree["metric"]["_target_"]).info
-    seeds = here.seeds
-    identity = run_id(
-        here.tree["metric"],
-        corpus,
-        metric=info.name,
-        attribute=here.tree["attribute"]["name"],
-        metric_version=info.version,
-        seeds=seeds,
-    )
+    seeds, identity = here.seeds, here.run_id()
     store = ResultStore(here.tree["paths"]["outputs"])
     cached = {"run_id": identity, "status": "cached", "exit_code": 0}
     if store.is_logged(identity) and store.finished(identity):

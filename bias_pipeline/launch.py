@@ -8,7 +8,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,9 @@ from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.intersection import spelled_out
 from bias_pipeline.job import OUTCOME, job
 from bias_pipeline.loader import composition_message, loader_of
+from bias_pipeline.progress import showing
 from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.sweep_bar import sweep_bar
 from bias_pipeline.targets import PACKAGE
 from bias_pipeline.terminal import say, warn
 
@@ -80,7 +82,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     folder = _job_folder(config, multirun)
     make_folder(folder)
     started = time.monotonic()
-    with cluster.waiting(launcher, folder):
+    told = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
+    with told, cluster.waiting(launcher, folder):
         _hydra(options, overrides, multirun)
     seconds = time.monotonic() - started
     lenient = lenient or any(word in options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
@@ -210,7 +213,8 @@ def _conclude(
 
     outcomes = _outcomes(folder, multirun)
     store = ResultStore(outputs)
-    for outcome, own in zip(outcomes, _swept(outcomes), strict=True):
+    told_apart = differing([outcome["overrides"] for outcome in outcomes])
+    for outcome, own in zip(outcomes, told_apart, strict=True):
         outcome["swept"] = own
     finished = [
         (result, outcome["swept"])
@@ -259,11 +263,16 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
     return outcome
 
 
-def _swept(outcomes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """For each job the overrides in which the jobs differ, key to value."""
+def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """For each job's overrides those in which the jobs differ, key to value.
+
+    Example:
+        >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
+        [{'metric': 'lic'}, {'metric': 'dpa'}]
+    """
     told = []
-    for outcome in outcomes:
-        parts = (override.partition("=") for override in outcome["overrides"])
+    for overrides in jobs:
+        parts = (override.partition("=") for override in overrides)
         told.append({key: value for key, _, value in parts})
     keys = dict.fromkeys(key for own in told for key in own)
     differing = [key for key in keys if len({own.get(key) for own in told}) > 1]

@@ -161,7 +161,7 @@ def composition_message(error: BaseException) -> str:
     if not key or "@" in key:
         return first
     known = [p.name for p in conf_dir().iterdir() if p.is_dir()]
-    return f"{first} {did_you_mean(key, [*known, 'captioner', 'seeds', 'paths'])}"
+    return f"{first} {did_you_mean(key, [*known, 'captioner', 'limit', 'seeds', 'paths'])}"
 
 
 class Repository(ConfigRepository):

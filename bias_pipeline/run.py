@@ -170,7 +170,7 @@ def _manifest(
         "audit": dict(score.audit),
         "image_std": {name: part.estimate.image_std for name, part in score.parts.items()},
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
-        "notes": _notes(score, splits),
+        "notes": _notes(corpus, score, splits),
         "versions": _versions(),
         "machine": {
             "host": socket.gethostname(),
@@ -181,9 +181,10 @@ def _manifest(
     }
 
 
-def _notes(score: Score, splits: Sequence[Split]) -> list[str]:
-    """What a reader must see beside the numbers."""
-    found = [*score.notes, *(split.copies.note() for split in splits[:1])]
+def _notes(corpus: Corpus, score: Score, splits: Sequence[Split]) -> list[str]:
+    """What a reader must see beside the numbers, of the data whatever the metric says of them."""
+    told = dict.fromkeys((*corpus.notes, *score.notes))
+    found = [*told, *(split.copies.note() for split in splits[:1])]
     if len(splits) == 1:
         found.append(
             "one seed: how much attackers vary is unknown; intervals take it to be as much as "

@@ -11,33 +11,11 @@ import logging
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-PLAIN_WIDTH = 1000  # nothing wraps where lines may be long
 # Letters and marks that show nothing; Unicode does not count them among its format characters.
 INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of text for the terminal.
-
-    Attributes:
-        head: names of the columns.
-        rows: their cells.
-        title: above it.
-        left: how many columns are text, set to the left; numbers are set to the right.
-    """
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    title: str | None = None
-    left: int = 1
 
 
 def printable(text: str) -> str:
@@ -71,40 +49,6 @@ def warn(*lines: object) -> None:
 def _write(stream: TextIO, lines: Sequence[object]) -> None:
     for line in lines or ("",):
         print(printable(str(line)), file=stream)
-
-
-def show(*parts: Grid | str, width: int = PLAIN_WIDTH) -> None:
-    """Print tables and sentences, in colour on a terminal.
-
-    Args:
-        parts: in this order; sentences are not wrapped.
-        width: of a table where there is no terminal, in columns.
-    """
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else width)
-    for part in parts:
-        if isinstance(part, Grid):
-            console.print(_table(part))
-        else:
-            say(part)
-
-
-def _table(grid: Grid) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    title = None if grid.title is None else Text(printable(grid.title))
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for place, name in enumerate(grid.head):
-        number = place >= grid.left
-        table.add_column(
-            Text(printable(name)), justify="right" if number else "left", overflow="fold"
-        )
-    for row in grid.rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
 
 
 class _Record(logging.LogRecord):

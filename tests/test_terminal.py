@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from bias_pipeline import terminal
-from bias_pipeline.progress import bar
-from bias_pipeline.terminal import Grid, guard, printable, say, show, warn
+from bias_pipeline.progress import Bar, _Screen
+from bias_pipeline.terminal import guard, printable, say, warn
 from tests.test_layers import MODULES, PACKAGE
 
 # Colour, a title, another line, a line written over, reversed, hidden, joined, invisible letters,
@@ -54,21 +54,14 @@ def test_lines_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert (printed.out, printed.err) == (f"{SHOWN}\n1\n", f"{SHOWN}\n")
 
 
-def test_tables_obey_no_cell(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Grid([HOSTILE, MARKUP], [[MARKUP, HOSTILE]], title=HOSTILE + MARKUP), HOSTILE)
-    printed = capsys.readouterr().out
-    assert printed.count(SHOWN) == 4
-    assert printed.count(MARKUP) == 3
-    assert set(printed) - {"\n"} == set(printable(printed.replace("\n", "")))
-
-
 def test_a_bar_obeys_no_label(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bias_pipeline.progress.PATIENCE_S", 0.0)
-    with bar(HOSTILE + MARKUP) as drawn:
-        drawn.visible, drawn.total = True, 1
-        drawn.advance()
-        assert drawn._drawn is not None
-        label = drawn._drawn.columns[0](drawn._drawn.tasks[0])
+    screen = _Screen(Bar(HOSTILE + MARKUP))
+    screen.tell()
+    drawn = screen._drawn
+    assert drawn is not None
+    drawn.stop()
+    label = drawn.columns[0](drawn.tasks[0])
     assert isinstance(label, Text)
     assert label.plain == SHOWN + MARKUP
 

@@ -14,7 +14,8 @@ import numpy as np
 from bias_pipeline.attribute import Attribute, Naming
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus
-from bias_pipeline.terminal import Grid, show
+from bias_pipeline.grid import print_table
+from bias_pipeline.terminal import say
 from bias_pipeline.text.mentions import Listed, listed_words
 
 END = "(end)"
@@ -83,10 +84,11 @@ def _following(found: Listed) -> Counter[str]:
 
 def print_beside(corpus: Corpus, attribute: Attribute, *, most: int = 10) -> None:
     """Print :func:`beside`, with that many following words."""
-    head = ("side", "words of", "captions", "hold a word", "name a group", "what follows most")
-    rows = []
+    lines = []
     for own in beside(corpus, attribute):
         counts = map(str, (own.captions, own.holding, own.naming))
         follow = ", ".join(f"{word} {count}" for word, count in own.following[:most])
-        rows.append((own.side, own.attribute, *counts, follow))
-    show(Grid(head, rows, "What listed words stand beside", left=len(head)), width=120)
+        lines.append([own.side, own.attribute, *counts, follow])
+    say("What listed words stand beside")
+    header = ["side", "words of", "captions", "hold a word", "name a group", "what follows most"]
+    print_table(header, lines, keys=2, left=len(header))

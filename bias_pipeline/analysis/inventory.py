@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bias_pipeline.corpus import SIDES, Corpus
-from bias_pipeline.terminal import Grid, say, show
-
-_PLAIN_WIDTH = 200
+from bias_pipeline.grid import print_table, print_text
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
@@ -54,10 +52,9 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
 def print_inventory(corpora: Sequence[Corpus]) -> None:
     """Print the facts, a column a captioner, and what was noted while reading."""
     facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
+    header = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
     names = dict.fromkeys(name for own in facts for name in own)
-    rows = [[name, *(own.get(name, "–") for own in facts)] for name in names]
-    head = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
-    show(Grid(head, rows), width=_PLAIN_WIDTH)
+    print_table(header, [[n, *(own.get(n, "–") for own in facts)] for n in names], keys=1)
     for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
         who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
-        say(f"{who}: {note}")
+        print_text(f"{who}: {note}")

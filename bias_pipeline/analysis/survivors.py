@@ -15,7 +15,8 @@ import numpy as np
 from bias_pipeline.attribute import Attribute
 from bias_pipeline.captions import Captions
 from bias_pipeline.corpus import SIDES, Corpus, Grouping
-from bias_pipeline.terminal import Grid, say, show
+from bias_pipeline.grid import print_table
+from bias_pipeline.terminal import say
 from bias_pipeline.text.tokenize import Tokenize
 
 
@@ -86,10 +87,10 @@ def print_survivors(
     """Print the table of :func:`survivors`."""
     names = corpus.groupings[attribute.name].names
     found: Sequence[Survivor] = survivors(corpus, attribute, masking)
-    rows = [
-        (s.side, s.word, s.names, str(s.captions), *(f"{100 * s.shares[g]:.0f} %" for g in names))
+    lines = [
+        [s.side, s.word, s.names, str(s.captions), *(f"{100 * s.shares[g]:.0f} %" for g in names)]
         for s in found[:most]
     ]
-    title = f"Words of {attribute.name} that the masking leaves"
-    show(Grid(("side", "word", "names", "captions", *names), rows, title, left=3), width=120)
+    say(f"Words of {attribute.name} that the masking leaves")
+    print_table(["side", "word", "names", "captions", *names], lines, keys=3)
     say(f"{len(found)} words survive; {max(len(found) - most, 0)} are not shown")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bias_pipeline.grid import print_table
 from bias_pipeline.paths import choices_of, conf_dir
-from bias_pipeline.terminal import Grid, show
+from bias_pipeline.terminal import say
 
 _HELP = """\
 bias_pipeline: does an image captioner amplify societal bias?
@@ -43,9 +44,15 @@ Examples:
 A comma sweeps, captioner=all and metric=all sweep over what there is. Any other key:
   --cfg job prints the whole configuration, --info and --hydra-help tell of Hydra.
 
+First looks:
+  --dry-run          which cells would run, which are there, how long it takes; runs nothing
+  --limit N          the same N labelled images for all captioners; results are marked
+  --quick            --limit 500 and two seeds
+
 Choices:
 {choices}
   captioner          a captioner of the data set, or all
+  limit              at most so many labelled images, null: all
   seeds              the first n of the published seeds, or a list
   paths.outputs      where results go (outputs)
 
@@ -95,32 +102,31 @@ def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each sees."""
     import yaml
 
-    head = ("metric", "title", "range", "neutral", *PROPERTIES, "reference")
-    rows = []
+    lines = []
     for name in choices_of(conf_dir() / "metric"):
         target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
-        rows.append(_described(name, target))
-    show(
-        Grid([name.replace("_", " ") for name in head], rows, "Metrics", left=len(head)),
-        "✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it",
-        _behaviours(),
-        width=200,
-    )
+        lines.append(_described(name, target))
+    header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
+    say("Metrics")
+    print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
+    say("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it", "")
+    _print_behaviours()
 
 
-def _behaviours() -> Grid:
+def _print_behaviours() -> None:
     """What moves which headline."""
     from bias_pipeline.analysis.behaviour import BEHAVIOURS
 
-    head = ("captions differ in", "", "moves", "stays", "absent")
-    rows = []
+    header = ["captions differ in", "", "moves", "stays", "absent"]
+    lines = []
     for name, behaviour in BEHAVIOURS.items():
         told = [
             ", ".join(line for line, own in behaviour.verdicts.items() if own == verdict)
-            for verdict in head[2:]
+            for verdict in header[2:]
         ]
-        rows.append([name, behaviour.title, *told])
-    return Grid(head, rows, "What metrics see: tested on small corpora", left=len(head))
+        lines.append([name, behaviour.title, *told])
+    say("What metrics see: tested on small corpora")
+    print_table(header, lines, keys=1, left=len(header))
 
 
 def _described(name: str, target: str) -> list[str]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from bias_pipeline.analysis.compare import Contest
 from bias_pipeline.analysis.gate import Decision
+from bias_pipeline.grid import print_table, print_text
 from bias_pipeline.report.tables import interval
-from bias_pipeline.terminal import Grid, say, show
+from bias_pipeline.terminal import say
 
 
 def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -> None:
@@ -15,13 +16,17 @@ def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -
     several = len({decision.attribute for decision in decisions}) > 1
     for contest in contests:
         of = f" ({contest.standings[0].row.attribute})" if several else ""
-        title = f"{contest.metric} {contest.part}{of}"
-        rows = [(own.row.captioner, interval(own.row), own.letters) for own in contest.standings]
-        show(Grid(("captioner", contest.part, "group"), rows, title, left=3))
-    say(
-        "captioners that share a letter cannot be told apart; the fairest (the best) stands first",
-        "",
+        say(f"{contest.metric} {contest.part}{of}")
+        lines = [
+            [standing.row.captioner, interval(standing.row), standing.letters]
+            for standing in contest.standings
+        ]
+        print_table(["captioner", contest.part, "group"], lines, keys=1, left=3)
+        say()
+    print_text(
+        "captioners that share a letter cannot be told apart; the fairest (the best) stands first"
     )
+    say()
     for decision in decisions:
         whose = f"{decision.attribute}: " if several else ""
-        say(whose + decision.sentence())
+        print_text(whose + decision.sentence())

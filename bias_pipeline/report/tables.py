@@ -1,18 +1,20 @@
-"""Tables of results for people: rich on a terminal, plain text elsewhere, Markdown and CSV."""
+"""Tables of results for people: as text, Markdown and CSV."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.analysis.doubts import COVERAGE
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.grid import fits, print_table, print_text
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results import Result, Row, rows_csv
-from bias_pipeline.terminal import Grid, printable, show
+from bias_pipeline.terminal import printable, say
 
 # Choices that may differ between cells; those that do become columns, the others the title.
 CHOICES = (
@@ -39,8 +41,68 @@ def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] 
         swept: for each cell the settings in which the cells differ; those that no column of a
             row tells become columns too.
     """
-    notes = [*(front.verdict() for front in fronts(results)), *_notes(results)]
-    show(_title(results), _grid(results, swept), *notes)
+    print_text(_title(results))
+    for section in _sections(results, swept):
+        say()
+        if section.heading:
+            print_text(section.heading)
+        print_table(section.header, section.lines, keys=section.keys)
+    say()
+    for note in [*(front.verdict() for front in fronts(results)), *_notes(results)]:
+        print_text(note)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of the table: all of it, or one metric where the whole would be too wide.
+
+    Attributes:
+        heading: what its cells have in common and others have not.
+        header: names of its columns.
+        lines: a cell each.
+        keys: how many columns name a cell.
+    """
+
+    heading: str
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    keys: int
+
+
+def _sections(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[_Section]:
+    whole = _section(results, swept)
+    if fits(whole.header, whole.lines):
+        return [whole]
+    told = {id(result): own for result, own in zip(results, swept, strict=False)}
+    metrics: dict[str, list[Result]] = {}
+    for result in results:
+        metrics.setdefault(result.rows[0].metric, []).append(result)
+    varying = _varying(results)
+    return [
+        _section(own, [told.get(id(result), {}) for result in own], varying)
+        for own in metrics.values()
+    ]
+
+
+def _section(
+    results: Sequence[Result],
+    swept: Sequence[Mapping[str, str]],
+    beyond: Sequence[str] = (),
+) -> _Section:
+    """One table; what varies beyond it, but not in it, becomes its heading."""
+    header, lines = _cells(results)
+    varying = _varying(results)
+    settings = [k for k in dict.fromkeys(k for own in swept for k in own) if k not in CHOICES]
+    place, keys = len(varying), len(varying) + len(settings)
+    header[place:place] = settings
+    for line, own in zip(lines, swept, strict=False):
+        line[place:place] = [own.get(key, "") for key in settings]
+    first = results[0].rows[0]
+    common = {name: str(getattr(first, name)) for name in beyond if name not in varying}
+    heading = " · ".join(
+        value if name == "metric" else f"{name} {value}" for name, value in common.items() if value
+    )
+    return _Section(heading, header, lines, keys)
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
@@ -117,24 +179,14 @@ def arrow(row: Row, neutral: float = 0.0) -> str:
     return "↓" if row.ci_high < neutral else "≈"
 
 
-def _grid(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> Grid:
-    header, lines = _cells(results)
-    settings = [k for k in dict.fromkeys(k for own in swept for k in own) if k not in CHOICES]
-    place = len(_varying(results))
-    header[place:place] = settings
-    for line, own in zip(lines, swept, strict=False):
-        line[place:place] = [own.get(key, "") for key in settings]
-    return Grid(header, lines, left=place + len(settings) + 1)
-
-
 def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     varying = _varying(results)
     present = {row.part for result in results for row in result.rows}
     headlines = [part for part in HEADLINES if part in present]
     sides = [part for part in SIDES if part in present]
     better = "" if any("lower" not in _direction(result) for result in results) else " ↓"
-    header = [*varying, *(f"{_NAMES.get(part, part)}{better}" for part in headlines), "p", *sides]
-    header += ["coverage", "neutral", "images"]
+    header = [*varying, *(f"{_NAMES.get(part, part)}{better}" for part in headlines), "p"]
+    header += ["coverage", "neutral", "images", *sides]
     return header, [_line(result, varying, headlines, sides) for result in results]
 
 
@@ -151,10 +203,10 @@ def _line(
         *names,
         *scores,
         p_cell(first.p_value),
-        *attacked,
         percent(first.coverage, 0) + _marks(first, result),
         percent(first.neutral_rate, 0),
         str(first.n_images),
+        *attacked,
     ]
 
 

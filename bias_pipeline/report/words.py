@@ -15,9 +15,10 @@ from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.cache import replace_file
 from bias_pipeline.csv_text import read_csv, table_csv
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.grid import print_table, print_text
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted, cell_text
 from bias_pipeline.sealed import read_unchanged, sha256
-from bias_pipeline.terminal import Grid, say, show
+from bias_pipeline.terminal import say
 
 SHOWN = 20
 _ENDS = ("", "_ci_low", "_ci_high")
@@ -274,12 +275,14 @@ def _examples(found: Words) -> list[Sheet]:
 def print_words(found: Words) -> None:
     """Print what gives most away."""
     for sheet in sheets(found):
-        rows = [[cell_text(cell) for cell in row] for row in sheet.rows]
-        show(Grid(sheet.head, rows, sheet.caption, left=2))
+        print_text(sheet.caption)
+        lines = [[cell_text(cell) for cell in row] for row in sheet.rows]
+        print_table(sheet.head, lines, keys=2)
+        say()
     unit = "an n-gram" if found.method == EXACT else "a word"
-    say(
+    print_text(
         f"log-odds of the true group that {unit} adds to a test caption, mean over captions; "
         f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s"
     )
     if found.method != EXACT:
-        say(f"{found.method}. {NETWORK}")
+        print_text(f"{found.method}. {NETWORK}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.results import LOGGED
-from tests.cli.commands import SMALL, Run, results, start
+from tests.cli.commands import SMALL, Run, fork, results
 
 KILLS = 20
 AT_ONCE = 2
@@ -29,13 +28,13 @@ CELLS = (
 def killed(folder: Path, seconds: float) -> bool:
     """Run the sweep for at most so long; whether it had to be killed."""
     folder.mkdir(exist_ok=True)
-    process = start(folder, *CELLS)
-    try:
-        assert process.wait(seconds) == 0
-    except subprocess.TimeoutExpired:
+    process = fork(folder, *CELLS)
+    process.join(seconds)
+    if process.exitcode is None:
         process.kill()
-        process.wait(30)
+        process.join(30)
         return True
+    assert process.exitcode == 0
     return False
 
 
@@ -82,9 +81,10 @@ def test_e18_eight_sweeps_at_once_write_one_store(tmp_path: Path) -> None:
     alone, together = (tmp_path / name for name in ("alone", "together"))
     alone.mkdir()
     together.mkdir()
-    assert start(alone, *CELLS).wait(120) == 0
-    processes = [start(together, *CELLS) for _ in range(8)]
-    assert [process.wait(120) for process in processes] == [0] * 8
+    processes = [fork(folder, *CELLS) for folder in (alone, *[together] * 8)]
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * 9
     assert len(results(together)) == 4
     assert table(together) == table(alone)
     # Cells end in any order, so the lines of all of them may stand in any.

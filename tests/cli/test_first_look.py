@@ -1,0 +1,81 @@
+"""``--limit``, ``--quick`` and ``--dry-run``, through the door."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.results import Result, ResultStore
+from tests.cli.commands import SMALL, Run, results, rows
+from tests.test_results import row
+
+COUNT = ("metric=gender_error", "logger=csv", "dataset.n_images=600")
+
+
+def test_a_limited_result_is_marked_everywhere(run: Run, tmp_path: Path) -> None:
+    code, text = run(*COUNT, "--limit", "300")
+    assert (code, "dataset scenes (limit 300)" in text) == (0, True)
+    assert re.search("limit=300: 300 of the 5[0-9]{2} labelled images", text)
+    (path,) = results(tmp_path)
+    assert "limit_300" in path.parent.name
+    assert {row["dataset"] for row in rows(path)} == {"scenes (limit 300)"}
+
+
+def test_a_limit_and_the_whole_are_two_results(run: Run, tmp_path: Path) -> None:
+    run(*COUNT, "limit=300,400,null")
+    assert len(results(tmp_path)) == 3
+
+
+def test_a_quick_run_is_small(run: Run, tmp_path: Path) -> None:
+    run("--quick", "stats.resamples=50", "logger=csv")
+    (path,) = results(tmp_path)
+    assert {(row["dataset"], row["n_seeds"]) for row in rows(path) if row["part"] == "score"} == {
+        ("scenes (limit 500)", 2)
+    }
+
+
+def test_a_limit_without_its_number_is_a_usage_error(run: Run) -> None:
+    assert run("metric=lic", "--limit") == (
+        2,
+        "error: --limit needs a number of images, as --limit 300\n",
+    )
+
+
+def test_a_dry_run_tells_what_would_run_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    code, text = run(*SMALL, "--dry-run", "metric=lic,gender_error", "captioner=terse,faithful")
+    assert (code, len(re.findall(r"to run +1 s", text))) == (0, 4)
+    assert "4 cells: 4 to run; about" in text
+    assert results(tmp_path) == []
+
+
+def test_a_dry_run_knows_what_is_there(run: Run) -> None:
+    run(*COUNT, "captioner=terse")
+    text = run(*COUNT, "--dry-run", "captioner=terse,faithful")[1]
+    assert re.search(r"terse +cached\n +faithful +to run", text)
+    assert "2 cells: 1 to run, 1 cached" in text
+
+
+def test_a_dry_run_says_which_data_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("id,gender\n" + "".join(f"{i},male\n" for i in range(9)))
+    (tmp_path / "a.json").write_text("[")
+    words = ("dataset=coco", "dataset.attributes=labels.csv", "captioner=a.json")
+    code, text = run(*COUNT[:2], *words, "--dry-run")
+    assert (code, "a.json" in text) == (3, True)
+
+
+@pytest.mark.parametrize(("cached", "told"), [(0, "30 s"), (2, "not known")])
+def test_the_time_of_a_network_is_that_of_one_like_it(
+    run: Run, tmp_path: Path, cached: int, told: str
+) -> None:
+    """Twice the captions and seeds of a cell that took 15 s; none if attackers were there."""
+    manifest = {
+        "corpus": {"n_model_captions": 120, "n_human_captions": 600},
+        "training": {"trained": 12 - cached, "cached": cached},
+        "seconds": 15.0,
+    }
+    lstm = row("lic-lstm", metric="lic", encoder="lstm", n_seeds=2)
+    ResultStore(tmp_path / "outputs").save(Result("lic-lstm", [lstm], manifest))
+    text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
+    assert re.search(rf"to run +{told}\n", text)

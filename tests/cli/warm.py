@@ -1,0 +1,29 @@
+"""Imports what a small cell does, for processes that are forked from one that has: commands.fork.
+
+Nothing here may start a thread: a lock that it held would stay shut in every fork.
+"""
+
+from importlib import import_module
+
+for module in (
+    "bias_pipeline.attackers.convex",
+    "bias_pipeline.datasets.scenes.dataset",
+    "bias_pipeline.encoders.ngram",
+    "bias_pipeline.launch",
+    "bias_pipeline.metrics.gender_error",
+    "bias_pipeline.metrics.lic",
+    "bias_pipeline.report.annotators",
+    "bias_pipeline.report.loggers",
+    "bias_pipeline.report.tables",
+    "bias_pipeline.run",
+    "hydra._internal.core_plugins.basic_launcher",
+    "hydra._internal.core_plugins.basic_sweeper",
+    "hydra._internal.hydra",
+    "hydra.core.override_parser.overrides_parser",
+    "hydra.grammar.gen.OverrideParser",
+    "pandas",
+    "pyarrow.parquet",
+    "scipy.optimize",
+    "scipy.sparse",
+):
+    import_module(module)

@@ -1,0 +1,205 @@
+"""Runs every command of README.md and docs/ as it is printed, with files of the names they use.
+
+Usage: python -m tests.documented [DOCUMENT ...]
+
+``make docs-test``; an hour or so, so it is no part of ``make test``. Commands that need what is not
+here are skipped, and the reason is printed. All run in one folder, so a cell is run once. Studies
+(``experiments/``) are run by ``make reproduce``, the examples of CONTRIBUTING.md by ``make test``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
+from tests.corpora import DATA, REPOSITORY
+from tests.documents import DOCUMENTS, commands
+from tests.lic_folder import entries
+
+N_IMAGES = 1000
+TIME_S = 3600.0
+TOLD = 12  # lines of what a failed command printed
+
+# What a command holds, and why it cannot run wherever that is absent.
+NEEDS: Sequence[tuple[str, str, bool]] = (
+    (r"^make (demo|test)\b", "is a job of its own", False),
+    (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", shutil.which("sbatch") is not None),
+    (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
+    (r"\bmodels/|--gather|audit mine\.json", "needs the weights of a model", False),
+    (r"--workspace", "needs a W&B server", "WANDB_API_KEY" in os.environ),
+    (r"experiments\.screenshots", "needs Chromium", shutil.which("chromium") is not None),
+    (r"dataset=relic|relic_age", "needs RELIC's table", (DATA / "relic").is_dir()),
+    (r"\bDIR\b|dataset=lic\b", "needs the captions of LIC", (DATA / "lic").is_dir()),
+)
+# A verdict: less fair, or nothing could be decided.
+VERDICTS = {"--fail-if-worse": (0, 1, 3)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a command.
+
+    Attributes:
+        state: ``ok``, ``skipped`` or ``FAILED``.
+        told: the reason, or what was printed.
+        seconds: it took.
+    """
+
+    state: str
+    told: str = ""
+    seconds: float = 0.0
+
+
+def reason_to_skip(command: str) -> str | None:
+    """What a command needs that is not here."""
+    found = (why for what, why, there in NEEDS if re.search(what, command) and not there)
+    return next(found, None)
+
+
+def documented(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(document, command), of all documents or of those whose name holds one of ``names``."""
+    for path in DOCUMENTS:
+        name = str(path.relative_to(REPOSITORY))
+        if name != "README.md" and not name.startswith("docs/"):
+            continue
+        if not names or any(own in name for own in names):
+            yield from ((name, command) for command in commands(path.read_text("utf-8")))
+
+
+def prepare(folder: Path) -> None:
+    """The files that the documents speak of, from the embedded data set."""
+    captioners = {name: CAPTIONERS[name] for name in ("amplifier", "terse")}
+    scenes = folder / "scenes"
+    write(generate(n_images=N_IMAGES), scenes, captioners)
+    mine, other = (scenes / "captioners" / f"{name}.json" for name in captioners)
+    for name in ("mine.json", "captions.json", "new.json"):
+        shutil.copy(mine, folder / name)
+    shutil.copy(other, folder / "old.json")
+    for name in ("human.json", "people.json"):
+        shutil.copy(scenes / "annotations" / "captions.json", folder / name)
+    for name in ("objects.json", "instances.json"):
+        shutil.copy(scenes / "annotations" / "instances.json", folder / name)
+    both: list[dict[str, Any]] = [*_json(mine), *_json(other), *_json(other)]
+    (folder / "samples.json").write_text(json.dumps(_numbered(both)))
+    (folder / "entries.pkl").write_bytes(pickle.dumps(entries()))
+    shutil.copytree(scenes / "captioners", folder / "data" / "coco" / "captioners")
+
+
+def _json(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())
+    return found
+
+
+def _numbered(captions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Captions that differ, as samples do."""
+    return [{**own, "caption": f"{own['caption']} {n}"} for n, own in enumerate(captions)]
+
+
+def write_labels(folder: Path, command: str) -> None:
+    """``labels.csv`` as a command has it: a line an image, or a line a judgement."""
+    with (folder / "scenes" / "attributes.csv").open(newline="") as file:
+        images = list(csv.DictReader(file))
+    if "annotator=all" in command:
+        lines = [
+            {
+                "image_id": own["id"],
+                "attribute": "gender",
+                "value": own["bb_gender"],
+                "annotator": who,
+            }
+            for own in images
+            for who in ("anna", "ben", "cleo")
+        ]
+    elif "field:sex" in command:
+        sex = {"Male": "m", "Female": "f"}
+        lines = [
+            {"id": own["id"], "sex": sex[own["bb_gender"]]}
+            for own in images
+            if own["bb_gender"] in sex
+        ]
+    else:
+        lines = images
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    (folder / "labels.csv").write_text(text.getvalue())
+
+
+def outcome(folder: Path, command: str, exported: Sequence[str]) -> Outcome:
+    """Run a command in bash, as a reader does."""
+    why = reason_to_skip(command)
+    if why:
+        return Outcome("skipped", why)
+    write_labels(folder, command)
+    for name, place in {"DATA": DATA, "DIR": _root(command)}.items():
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(place)
+    place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {
+        **{key: value for key, value in os.environ.items() if key != "BIAS_PIPELINE_DATA"},
+        "PATH": place,
+        "PYTHONPATH": str(REPOSITORY),
+        "WANDB_SILENT": "true",
+    }
+    started = time.monotonic()
+    done = subprocess.run(
+        ["bash", "-c", "\n".join([*exported, command])],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIME_S,
+        check=False,
+    )
+    seconds = time.monotonic() - started
+    allowed = next((codes for flag, codes in VERDICTS.items() if flag in command), (0,))
+    if done.returncode in allowed:
+        return Outcome("ok", seconds=seconds)
+    last = "\n".join(done.stdout.splitlines()[-TOLD:])
+    return Outcome("FAILED", f"exit code {done.returncode}\n{last}", seconds)
+
+
+def _root(command: str) -> Path:
+    return DATA / ("relic" if "relic" in command and "age" in command else "lic/bias_data")
+
+
+def main(names: Sequence[str]) -> int:
+    """Run them, say what became of each; 1 if one failed."""
+    states: Counter[str] = Counter()
+    exported: dict[str, list[str]] = {}  # of each document
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        for document, command in documented(names):
+            if command.startswith("export "):
+                exported.setdefault(document, []).append(command)
+                continue
+            found = outcome(folder, command, exported.get(document, []))
+            states[found.state] += 1
+            told = f" ({found.told})" if found.state == "skipped" else f" {found.seconds:.0f} s"
+            print(f"{found.state}{told}: {document}: {command}", flush=True)
+            if found.state == "FAILED":
+                print(found.told, flush=True)
+    print(", ".join(f"{count} {state}" for state, count in sorted(states.items())))
+    return 1 if states["FAILED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
