@@ -115,9 +115,20 @@ def cell(words: Sequence[str]) -> Cell:
 
 @lru_cache(maxsize=16)
 def _corpus(dataset: str, attribute: str, captioner: str) -> Corpus:
-    reader = _instantiate(json.loads(dataset), "dataset")
-    name = json.loads(captioner) or reader.captioners()[0]
-    return intersection.load(reader, str(name), _instantiate(json.loads(attribute), "attribute"))
+    return read_corpus(
+        {
+            "dataset": json.loads(dataset),
+            "attribute": json.loads(attribute),
+            "captioner": json.loads(captioner),
+        }
+    )
+
+
+def read_corpus(tree: Mapping[str, Any]) -> Corpus:
+    """What a checked configuration scores, read from its files."""
+    reader = _instantiate(tree["dataset"], "dataset")
+    name = tree["captioner"] or reader.captioners()[0]
+    return intersection.load(reader, str(name), _instantiate(tree["attribute"], "attribute"))
 
 
 def options_of(words: Sequence[str]) -> Namespace:

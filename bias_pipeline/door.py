@@ -115,9 +115,9 @@ def _submit(words: list[str]) -> int:
 
 
 def _audit(words: list[str]) -> int:
-    from bias_pipeline import audit
+    from bias_pipeline import auditing
 
-    return audit.command(words)
+    return auditing.command(words)
 
 
 def _compare(words: list[str]) -> int:

@@ -38,7 +38,7 @@ def run_id(
         A name safe as a folder on every system.
     """
     content = {
-        "metric": _without_places(tree),
+        "metric": without_places(tree),
         "metric_version": metric_version,
         "dataset": corpus.dataset,
         "captioner": corpus.captioner,
@@ -84,11 +84,17 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
     return found
 
 
-def _without_places(node: object) -> object:
+def without_places(node: object) -> object:
+    """A configuration without where things are kept and how many work on them.
+
+    Example:
+        >>> without_places({"order": 2, "cache": "outputs/.cache"})
+        {'order': 2}
+    """
     if isinstance(node, Mapping):
-        return {k: _without_places(v) for k, v in node.items() if k not in _PLACES}
+        return {k: without_places(v) for k, v in node.items() if k not in _PLACES}
     if isinstance(node, list):
-        return [_without_places(item) for item in node]
+        return [without_places(item) for item in node]
     return node
 
 

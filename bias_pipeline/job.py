@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,48 +73,60 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
 
     hydra_config = HydraConfig.get()
     here = cell_of(config, hydra_config.runtime.choices)
-    corpus = here.corpus()
+    job = {
+        "launcher": hydra_config.runtime.choices.get("hydra/launcher"),
+        "id": _job_id(hydra_config),
+        "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
+    }
+    result, cached = finish(here, here.corpus(), overrides=_overrides(hydra_config), job=job)
+    status = "cached" if cached else "done"
+    return {"run_id": result.run_id, "status": status, "exit_code": 0}
+
+
+def finish(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
+    """The result of a cell, computed unless it is there already, and told to the loggers.
+
+    Args:
+        here: what is computed and where results are kept.
+        corpus: what is scored.
+        facts: further entries of the manifest.
+
+    Returns:
+        The result, and whether it was there.
+
+    Raises:
+        BiasPipelineError: if the corpus cannot be scored or nothing can be written.
+    """
     info = resolve(here.tree["metric"]["_target_"]).info
-    seeds = here.seeds
     identity = run_id(
         here.tree["metric"],
         corpus,
         metric=info.name,
         attribute=here.tree["attribute"]["name"],
         metric_version=info.version,
-        seeds=seeds,
+        seeds=here.seeds,
     )
     store = ResultStore(here.tree["paths"]["outputs"])
     with store.claim(identity):
         found = store.finished(identity)
+        result = found or _compute(here, corpus, identity, facts)
         if found is None:
-            metric = here.build("metric")
-            result = _compute(here, corpus, metric, seeds, identity, hydra_config)
             store.save(result)
         if not store.is_logged(identity):
-            for logger in (here.build("logger") or {}).values():
-                logger.try_log(found or result, resumed=found is not None)
+            for logger in here.build("logger").values() if here.tree.get("logger") else ():
+                logger.try_log(result, resumed=found is not None)
             store.mark_logged(identity)
-    return {"run_id": identity, "status": "cached" if found else "done", "exit_code": 0}
+    return result, found is not None
 
 
-def _compute(
-    here: Cell, corpus: Corpus, metric: Any, seeds: Sequence[int], identity: str, hydra: Any
-) -> Result:
+def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, object]) -> Result:
     from bias_pipeline.run import Origin, run_cell
 
     names = ("encoder", "head", "masking", "alignment", "scoring")
-    facts = {
-        "config": here.tree["metric"],
-        "overrides": _overrides(hydra),
-        "job": {
-            "launcher": hydra.runtime.choices.get("hydra/launcher"),
-            "id": _job_id(hydra),
-            "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        },
-    }
     origin = Origin(**{name: here.choice(name) for name in names})
-    return run_cell(corpus, metric, seeds, run_id=identity, origin=origin, facts=facts)
+    facts = {"config": here.tree["metric"], **facts}
+    metric = here.build("metric")
+    return run_cell(corpus, metric, here.seeds, run_id=identity, origin=origin, facts=facts)
 
 
 def _overrides(hydra: Any) -> list[str]:

@@ -12,7 +12,7 @@ from tests.corpora import REPOSITORY
 LAYERS = [
     {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared"},
     {"arguments", "references", "yaml_files"},
-    {"cache", "sealed"},
+    {"cache", "csv_cells", "sealed"},
     {"attribute"},
     {"corpus"},
     {"datasets"},
@@ -33,10 +33,10 @@ LAYERS = [
     {"hydra_part"},
     {"loader"},
     {"composition"},
-    {"job"},
+    {"job", "presets"},
     {"launch"},
-    {"contest", "data", "audit", "attribution", "embedding", "captioning"},
-    {"detached"},
+    {"contest", "data", "auditing", "attribution", "embedding", "captioning"},
+    {"detached", "api"},
     {"door"},
     {"__main__"},
 ]

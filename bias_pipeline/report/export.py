@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.cache import replace_file
+from bias_pipeline.csv_cells import csv_cell
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.report.latex import latex
 from bias_pipeline.report.markdown import escape, markdown
 from bias_pipeline.report.sections import BOLD
 from bias_pipeline.report.sheets import Cell, Number, Report, Section, Sheet, cell_text
-from bias_pipeline.results import COLUMNS, Row, csv_cell, rows_csv
+from bias_pipeline.results import COLUMNS, Row, rows_csv
 
 Table = Mapping[str, Sequence[Any]]
 

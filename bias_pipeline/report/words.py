@@ -15,9 +15,9 @@ from pathlib import Path
 from bias_pipeline.analysis.word_fits import Example
 from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.cache import replace_file
+from bias_pipeline.csv_cells import table_csv
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted
-from bias_pipeline.results import table_csv
 from bias_pipeline.sealed import read_unchanged, sha256
 
 SHOWN = 20

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from bias_pipeline import launch
+from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.arguments import Parser
@@ -18,11 +20,15 @@ from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.report.files import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict import sentences
-from bias_pipeline.results import Result
+from bias_pipeline.results import Result, Results, ResultStore
 from bias_pipeline.split import SMALLEST_GROUP
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Attributes that are another one read differently.
 _VARIANTS = frozenset({"race_unsure"})
@@ -57,6 +63,73 @@ class Plan:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Audit:
+    """What an audit came to.
+
+    Attributes:
+        corpora: attribute to what was scored.
+        plan: what was run.
+        results: of every cell that the data permit.
+        limits: what a conclusion needs.
+        exit_code: of the command; 0 unless a cell failed.
+    """
+
+    corpora: Mapping[str, Corpus]
+    plan: Plan
+    results: Results
+    limits: Limits = LIMITS
+    exit_code: int = 0
+
+    def __str__(self) -> str:
+        """What was looked at and the answers, in sentences."""
+        return summary(self.results, self.corpora, self.limits)
+
+    def frame(self) -> DataFrame:
+        """All rows as one table, see :meth:`Results.frame`."""
+        return self.results.frame()
+
+
+class Cells(Protocol):
+    """What an audit reads and runs: a command line's sweeps, or cells called from Python."""
+
+    def corpus(self, attribute: str) -> Corpus:
+        """What is scored under an attribute."""
+        ...
+
+    def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
+        """The results that the data permit, and an exit code."""
+        ...
+
+
+def audited(
+    cells: Cells,
+    minutes: float | None = None,
+    limits: Limits = LIMITS,
+    announce: Callable[[Mapping[str, Corpus], Plan], None] = lambda corpora, plan: None,
+) -> Audit:
+    """Every metric that the data permit within a time, under every attribute that they carry.
+
+    Args:
+        cells: what is read and run.
+        minutes: to stay within; by the number of captions if left out.
+        limits: what a conclusion needs.
+        announce: is told what was found and what will be run.
+
+    Raises:
+        BiasPipelineError: if the data cannot be read or nothing can be scored.
+    """
+    corpora = _labelled(cells)
+    seconds = 60 * (minutes or (1 if _size(corpora) <= _FEW_CAPTIONS else 5))
+    plan = plan_for(corpora, seconds)
+    announce(corpora, plan)
+    done = [cells.scored(name, plan) for name in corpora]
+    results = Results(result for own, _ in done for result in own)
+    if not results:
+        raise DataError("nothing could be scored; no metric is permitted by these data")
+    return Audit(corpora, plan, results, limits, max(code for _, code in done))
+
+
 def command(words: Sequence[str]) -> int:
     """Audit a file of captions; returns the exit code.
 
@@ -64,26 +137,44 @@ def command(words: Sequence[str]) -> int:
         BiasPipelineError: if a file cannot be read or nothing can be scored.
     """
     options = _parser().parse_args(list(words))
+    check_places(options.json)
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
-    overrides = _overrides(options, out)
-    corpora = _labelled(overrides)
-    seconds = 60 * (options.minutes or (1 if _size(corpora) <= _FEW_CAPTIONS else 5))
-    plan = plan_for(corpora, seconds)
-    _announce(options.file, corpora, plan)
-    results: list[Result] = []
-    code = 0
-    for name in corpora:
-        chosen = [f"attribute={name}", f"metric={','.join(plan.metrics)}", f"seeds={plan.seeds}"]
-        finished = launch.run([*overrides, *chosen], lenient=True)
-        results += finished.results
-        code = max(code, finished.exit_code)
-        print()
-    if not results:
-        raise DataError(f"{options.file}: nothing could be scored; see above")
+    found = audited(
+        _Sweeps(_overrides(options, out)),
+        options.minutes,
+        Limits(coverage=options.least_coverage),
+        partial(_announce, options.file),
+    )
     write_page(out, out / "report.html")
-    print(summary(results, corpora, Limits(coverage=options.least_coverage)))
+    print(found)
+    if options.json:
+        write_file(options.json, baseline.stored(found.results, answers=str(found).splitlines()))
     print(out / "report.html")
-    return code
+    return found.exit_code
+
+
+@dataclass(frozen=True)
+class _Sweeps:
+    """Cells as the command line runs them, a sweep an attribute.
+
+    Attributes:
+        overrides: what all cells share.
+    """
+
+    overrides: Sequence[str]
+
+    def corpus(self, attribute: str) -> Corpus:
+        return cell([*self.overrides, f"attribute={attribute}"]).corpus()
+
+    def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
+        from bias_pipeline import launch
+
+        chosen = [f"attribute={attribute}", f"metric={','.join(plan.metrics)}"]
+        finished = launch.run([*self.overrides, *chosen, f"seeds={plan.seeds}"], lenient=True)
+        print()
+        store = ResultStore(finished.outputs)
+        drawn = [replace(own, draws=store.draws(own.run_id)) for own in finished.results]
+        return drawn, finished.exit_code
 
 
 def _parser() -> Parser:
@@ -95,6 +186,12 @@ def _parser() -> Parser:
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
         "--minutes", type=float, help="time to stay within (1; above 10,000 captions 5)"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the answers, and the results as a baseline for compare",
     )
     parser.add_argument(
         "--least-coverage",
@@ -126,7 +223,7 @@ def _slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "captions"
 
 
-def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
+def _labelled(cells: Cells) -> dict[str, Corpus]:
     """The corpus under every attribute that the label file carries in two groups or more.
 
     Raises:
@@ -134,7 +231,7 @@ def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
         DataError: if a file is at fault whatever the attribute.
     """
     read = {
-        name: _read([*overrides, f"attribute={name}"])
+        name: _read(cells, name)
         for name in choices_of(conf_dir() / "attribute")
         if name not in _VARIANTS
     }
@@ -157,10 +254,10 @@ def _labelled(overrides: Sequence[str]) -> dict[str, Corpus]:
     return found
 
 
-def _read(overrides: Sequence[str]) -> Corpus | DataError:
+def _read(cells: Cells, attribute: str) -> Corpus | DataError:
     """The corpus, or why there is none."""
     try:
-        return cell(overrides).corpus()
+        return cells.corpus(attribute)
     except DataError as error:
         return error
 
