@@ -24,6 +24,7 @@ from bias_pipeline.composition import Cell, read_corpus
 from bias_pipeline.contest import Comparison, compared
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
+from bias_pipeline.extras import REPORT
 from bias_pipeline.job import finish
 from bias_pipeline.presets import preset
 from bias_pipeline.report.content import finished_runs
@@ -112,6 +113,8 @@ def audit(
     Raises:
         BiasPipelineError: in one sentence, if data or settings are wrong.
     """
+    if out is not None:
+        REPORT.require()
     settings = {**settings, "dataset": {"strict": False, **settings.get("dataset", {})}}
     with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
         found = audited(desk, minutes, Limits(coverage=least_coverage))

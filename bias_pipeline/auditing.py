@@ -18,6 +18,7 @@ from bias_pipeline.arguments import Parser
 from bias_pipeline.composition import cell, quoted
 from bias_pipeline.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.extras import REPORT
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.report.files import check_places, write_file
@@ -137,6 +138,7 @@ def command(words: Sequence[str]) -> int:
         BiasPipelineError: if a file cannot be read or nothing can be scored.
     """
     options = _parser().parse_args(list(words))
+    REPORT.require()
     check_places(options.json)
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
     found = audited(

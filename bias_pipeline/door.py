@@ -177,6 +177,7 @@ def _report(words: list[str]) -> int:
     from pathlib import Path
 
     from bias_pipeline.arguments import Parser
+    from bias_pipeline.extras import REPORT
     from bias_pipeline.report.content import report_of_folder
     from bias_pipeline.report.page import save_page
 
@@ -195,6 +196,7 @@ def _report(words: list[str]) -> int:
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
     )
     arguments = parser.parse_args(words)
+    REPORT.require()
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
     save_page(report, out)

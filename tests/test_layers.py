@@ -11,7 +11,7 @@ from tests.corpora import REPOSITORY
 
 LAYERS = [
     {"errors", "captions", "progress", "paths", "stopping", "hashing", "declared"},
-    {"arguments", "references", "yaml_files"},
+    {"arguments", "extras", "references", "yaml_files"},
     {"cache", "csv_cells", "sealed"},
     {"attribute"},
     {"corpus"},
