@@ -13,6 +13,7 @@ import logging
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Any
 
 from bias_pipeline.errors import ResourceError
 
@@ -45,7 +46,7 @@ def make_importable() -> None:
 def _import_without_operators() -> None:
     import torch
 
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for operator in _OPERATORS:
         library.define(operator)
     _kept.append(library)
