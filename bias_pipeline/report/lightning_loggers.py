@@ -15,8 +15,17 @@ from bias_pipeline.vision.torchvision import make_importable
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
 
-_NAMED = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "masking")
-_NAMED += ("alignment", "scoring")
+_NAMED = (
+    "metric",
+    "attribute",
+    "dataset",
+    "captioner",
+    "encoder",
+    "head",
+    "masking",
+    "alignment",
+    "scoring",
+)
 _OTHER = re.compile(r"[^\w./ -]")  # signs that MLflow takes in no name
 
 
