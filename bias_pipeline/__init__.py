@@ -1,3 +1,23 @@
-"""Does an image captioner amplify societal bias? Every metric of the field on the same inputs."""
+"""Does an image captioner amplify societal bias? Every metric of the field on the same inputs.
+
+``audit``, ``score``, ``compare`` and ``load`` take data in memory or files; see
+:mod:`bias_pipeline.api`. They are imported when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bias_pipeline.api import audit, compare, load, score
 
 __version__ = "0.1.0"
+__all__ = ["audit", "compare", "load", "score"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bias_pipeline import api
+
+    return getattr(api, name)

@@ -37,7 +37,7 @@ def command(arguments: Sequence[str]) -> int:
     for cell in _cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
         found = words(metric, corpus, cell.seeds, options.resamples, how)
-        written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(), found)
+        written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(corpus), found)
         print_words(found)
         say(written)
     return 0

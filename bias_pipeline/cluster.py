@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline import stopping
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
+from bias_pipeline.extras import LAUNCHERS
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -104,6 +105,8 @@ def check(config: DictConfig) -> None:
         ResourceError: if there is no Slurm to submit to.
     """
     launcher = launcher_of(config)
+    if launcher in LAUNCHERS:
+        LAUNCHERS[launcher].require()
     if launcher == POOL:
         _check_devices(config)
     if launcher not in (SLURM, LOCAL):

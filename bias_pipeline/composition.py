@@ -104,11 +104,11 @@ class Cell:
         info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
         return info
 
-    def run_id(self) -> str:
-        """The name of its run, by everything that decides its numbers."""
+    def run_id(self, corpus: Corpus) -> str:
+        """The name of its run on a corpus, by everything that decides its numbers."""
         return run_id(
             self.tree["metric"],
-            self.corpus(),
+            corpus,
             metric=self.metric.name,
             attribute=self.tree["attribute"]["name"],
             metric_version=self.metric.version,
@@ -134,10 +134,22 @@ def cell(words: Sequence[str]) -> Cell:
 
 @lru_cache(maxsize=16)
 def _corpus(dataset: str, attribute: str, captioner: str, limit: int | None) -> Corpus:
-    reader = _instantiate(json.loads(dataset), "dataset")
-    name = json.loads(captioner) or reader.captioners()[0]
-    groups = _instantiate(json.loads(attribute), "attribute")
-    return corpus_of(reader, str(name), groups, limit)
+    return read_corpus(
+        {
+            "dataset": json.loads(dataset),
+            "attribute": json.loads(attribute),
+            "captioner": json.loads(captioner),
+            "limit": limit,
+        }
+    )
+
+
+def read_corpus(tree: Mapping[str, Any]) -> Corpus:
+    """What a checked configuration scores, read from its files."""
+    reader = _instantiate(tree["dataset"], "dataset")
+    name = tree["captioner"] or reader.captioners()[0]
+    attribute = _instantiate(tree["attribute"], "attribute")
+    return corpus_of(reader, str(name), attribute, tree.get("limit"))
 
 
 def corpus_of(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline import launch, own_columns
-from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis import baseline
+from bias_pipeline.analysis.compare import Contest, contests
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
@@ -15,9 +18,13 @@ from bias_pipeline.arguments import Parser, number
 from bias_pipeline.composition import cell, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.report.contest import print_contests
+from bias_pipeline.report.files import check_places, write_file
+from bias_pipeline.report.junit import junit
 from bias_pipeline.results import Result, ResultStore
-from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.terminal import say
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FLAG = "--fail-if-worse"
 WORSE = 1
@@ -29,8 +36,6 @@ Differences are paired over images and seeds, and p values adjusted for all that
 Only readings that saying more or less cannot move decide, and only between captioners that describe
 the same images and, where attackers read captions, speak alike; of all others it is said why not.
 """
-
-Drawn = dict[str, dict[str, Draws]]
 
 
 def run(words: Sequence[str]) -> int:
@@ -48,24 +53,91 @@ def run(words: Sequence[str]) -> int:
     options, rest = _parser().parse_known_args(list(words))
     names = [word for word in rest if "=" not in word and not word.startswith("-")]
     rest = [*(word for word in rest if word not in names), *own_columns.overrides_of(options)]
-    if len(set(names)) < 2:
-        raise UsageError(f"compare needs two captioners or more, found {len(set(names))}")
+    if len(set(names)) < (1 if options.baseline else 2):
+        raise UsageError(
+            f"compare needs two captioners or more, or one and --baseline, found {len(set(names))}"
+        )
+    check_places(options.json, options.junit)
+    earlier = baseline.read(options.baseline) if options.baseline else []
     folders = [_folder(name) for name in names]
-    results, draws = _stored(folders) if all(folders) else _computed(names, rest)
-    results, namesakes = told_apart(results)
-    for told in namesakes:
+    results = _stored(folders) if all(folders) else _computed(names, rest)
+    first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
+    if earlier:
+        results += baseline.beside(first, earlier)
+    limits = Limits(coverage=options.least_coverage, speech=options.alike)
+    found = compared(results, least=options.least, limits=limits)
+    for told in found.namesakes:
         say(told)
-    tables = contests(results, draws)
+    print_contests(found.contests, found.decisions)
+    if options.json:
+        write_file(options.json, baseline.stored(first, decisions=found.lines()))
+    if options.junit:
+        write_file(options.junit, junit(found.decisions))
+    return _gate(found) if options.fail_if_worse else 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The first captioner against the others.
+
+    Attributes:
+        contests: leaderboards of headlines.
+        decisions: who is fairer under each, or why nothing is decided.
+        namesakes: a sentence on each name that two captioners had.
+    """
+
+    contests: Sequence[Contest]
+    decisions: Sequence[Decision]
+    namesakes: Sequence[str] = ()
+
+    @property
+    def decided(self) -> list[Decision]:
+        """What could be decided."""
+        return [decision for decision in self.decisions if not decision.doubts]
+
+    @property
+    def lost(self) -> list[Decision]:
+        """Under which the first is less fair (or worse) than another."""
+        return [decision for decision in self.decided if decision.winner == "other"]
+
+    def __str__(self) -> str:
+        """All that is decided, a sentence a line."""
+        return "\n".join(decision.sentence() for decision in self.decisions)
+
+    def lines(self) -> list[dict[str, object]]:
+        """The decisions as plain data."""
+        return [decision.line() for decision in self.decisions]
+
+    def frame(self) -> DataFrame:
+        """The decisions as a table, one line each."""
+        from pandas import DataFrame
+
+        return DataFrame(self.lines())
+
+
+def compared(
+    results: Sequence[Result], *, least: float = 0.0, limits: Limits = LIMITS
+) -> Comparison:
+    """Compare results, those of the first captioner first.
+
+    Args:
+        results: with their draws.
+        least: the smallest difference that matters, in the metric's unit.
+        limits: when captioners cannot be compared.
+
+    Raises:
+        DataError: if no two of them can be compared.
+    """
+    apart, namesakes = told_apart(results)
+    draws = {result.run_id: result.draws for result in apart}
+    tables = contests(apart, draws)
     if not tables:
         raise DataError(
             "no two of these results have a score and differ in the captioner alone; compare cells "
             "of one metric, attribute and configuration, and where the score needs human captions "
             "(dataset.captions=...) give them"
         )
-    limits = Limits(coverage=options.least_coverage, speech=options.alike)
-    found = decisions(results, draws, least=options.least, limits=limits)
-    print_contests(tables, found)
-    return _gate(found) if options.fail_if_worse else 0
+    return Comparison(tables, decisions(apart, draws, least=least, limits=limits), namesakes)
 
 
 def _parser() -> Parser:
@@ -80,6 +152,21 @@ def _parser() -> Parser:
         action="store_true",
         help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
         f"chance, {DataError.exit_code} if nothing could be decided",
+    )
+    parser.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="what --json of an earlier compare or audit wrote; its captioner is one of the others",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the decisions, and the results of A as a baseline for later",
+    )
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML"
     )
     parser.add_argument(
         "--least",
@@ -107,23 +194,21 @@ def _parser() -> Parser:
     return parser
 
 
-def _gate(found: Sequence[Decision]) -> int:
+def _gate(found: Comparison) -> int:
     """What a team's CI is told.
 
     Raises:
         DataError: if nothing was decided; a gate that cannot tell must not let pass.
     """
-    decided = [decision for decision in found if not decision.doubts]
-    if not decided:
+    if not found.decided:
         raise DataError(
             f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
             "describe the same images in as many words, or choose another metric (gender_error, "
             "ba_mals, ba_directional)"
         )
-    lost = [decision for decision in decided if decision.winner == "other"]
-    told = "not passed" if lost else "passed"
-    say(f"gate {told}: {len(lost)} of {len(decided)} decided comparisons are lost")
-    return WORSE if lost else 0
+    told = "not passed" if found.lost else "passed"
+    say(f"gate {told}: {len(found.lost)} of {len(found.decided)} decided comparisons are lost")
+    return WORSE if found.lost else 0
 
 
 def _folder(name: str) -> Path | None:
@@ -132,20 +217,19 @@ def _folder(name: str) -> Path | None:
     return path if (path / "result.json").is_file() else None
 
 
-def _stored(folders: Sequence[Path | None]) -> tuple[list[Result], Drawn]:
-    results, draws = [], {}
+def _stored(folders: Sequence[Path | None]) -> list[Result]:
+    results = []
     for folder in folders:
         assert folder is not None
         store = ResultStore(folder.resolve().parent)
         result = store.load(folder.resolve().name)
         if result is None:
             raise ResourceError(f"{folder} holds no whole result; run its cell again")
-        results.append(result)
-        draws[result.run_id] = store.draws(result.run_id)
-    return results, draws
+        results.append(replace(result, draws=store.draws(result.run_id)))
+    return results
 
 
-def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], Drawn]:
+def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
     """Everything is read before anything is run, so that a mistake costs no work."""
     _check(names, rest)
     swept = ",".join(quoted(name) for name in names)
@@ -154,8 +238,7 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], 
         raise DataError("not every captioner could be scored; see above")
     store = ResultStore(finished.outputs)
     say()
-    draws = {r.run_id: store.draws(r.run_id) for r in finished.results}
-    return list(finished.results), draws
+    return [replace(r, draws=store.draws(r.run_id)) for r in finished.results]
 
 
 def _check(names: Sequence[str], rest: Sequence[str]) -> None:

@@ -257,6 +257,11 @@ class Corpus(Sequence[Record]):
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         return sha.hexdigest()
 
+    @cached_property
+    def reference(self) -> str:
+        """SHA-256 (hex) of what captioners are scored against, which no caption of theirs moves."""
+        return replace(self, model=Captions.from_texts([]), vocabulary=None, blank_counts={}).digest
+
 
 def canonical_id(raw: object) -> str:
     """The one form of an image id: digits lose their leading zeros, other text is kept.

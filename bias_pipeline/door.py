@@ -150,9 +150,9 @@ def _submit(words: list[str]) -> int:
 
 
 def _audit(words: list[str]) -> int:
-    from bias_pipeline import audit
+    from bias_pipeline import audit_command
 
-    return audit.command(words)
+    return audit_command.command(words)
 
 
 def _compare(words: list[str]) -> int:
@@ -212,6 +212,7 @@ def _report(words: list[str]) -> int:
     from pathlib import Path
 
     from bias_pipeline.arguments import Parser
+    from bias_pipeline.extras import REPORT
     from bias_pipeline.report.content import report_of_folder
     from bias_pipeline.report.page import save_page
 
@@ -230,6 +231,7 @@ def _report(words: list[str]) -> int:
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
     )
     arguments = parser.parse_args(words)
+    REPORT.require()
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
     save_page(report, out)

@@ -39,7 +39,7 @@ def run_id(
         A name safe as a folder on every system.
     """
     content = {
-        "metric": _deciding(tree),
+        "metric": deciding(tree),
         "metric_version": metric_version,
         "dataset": corpus.dataset,
         "captioner": corpus.captioner,
@@ -85,13 +85,20 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
     return found
 
 
-def _deciding(node: object) -> object:
-    """What decides numbers: classes by their names, so that a module may move, and no places."""
+def deciding(node: object) -> object:
+    """What of a configuration decides numbers: classes by their names, and no places.
+
+    So a module may move, and where things are kept or how many work on them plays no part.
+
+    Example:
+        >>> deciding({"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"})
+        {'_target_': 'Ngram'}
+    """
     if isinstance(node, Mapping):
         named = {k: _class_name(v) if k == TARGET else v for k, v in node.items()}
-        return {k: _deciding(v) for k, v in named.items() if k not in _PLACES}
+        return {k: deciding(v) for k, v in named.items() if k not in _PLACES}
     if isinstance(node, list):
-        return [_deciding(item) for item in node]
+        return [deciding(item) for item in node]
     return node
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,22 +82,44 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
 
     hydra_config = HydraConfig.get()
     here = cell_of(config, hydra_config.runtime.choices)
-    corpus = here.corpus()
-    seeds, identity = here.seeds, here.run_id()
+    job = {
+        "launcher": hydra_config.runtime.choices.get("hydra/launcher"),
+        "id": _job_id(hydra_config),
+        "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
+    }
+    result, cached = finish(here, here.corpus(), overrides=_overrides(hydra_config), job=job)
+    status = "cached" if cached else "done"
+    return {"run_id": result.run_id, "status": status, "exit_code": 0}
+
+
+def finish(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
+    """The result of a cell, computed unless it is there already, and told to the loggers.
+
+    Args:
+        here: what is computed and where results are kept.
+        corpus: what is scored.
+        facts: further entries of the manifest.
+
+    Returns:
+        The result, and whether it was there.
+
+    Raises:
+        BiasPipelineError: if the corpus cannot be scored or nothing can be written.
+    """
+    identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
-    cached = {"run_id": identity, "status": "cached", "exit_code": 0}
-    if store.is_logged(identity) and store.finished(identity):
-        return cached  # whoever claims it
+    there = store.finished(identity) if store.is_logged(identity) else None
+    if there is not None:
+        return there, True  # whoever claims it
     with store.claim(identity):
         found = store.finished(identity)
+        result = found or _compute(here, corpus, identity, facts)
         if found is None:
-            metric = here.build("metric")
-            result = _compute(here, corpus, metric, seeds, identity, hydra_config)
             store.save(result)
         if not store.is_logged(identity):
-            _log(here, found or result, resumed=found is not None)
+            _log(here, result, resumed=found is not None)
             store.mark_logged(identity)
-    return cached if found else {**cached, "status": "done"}
+    return result, found is not None
 
 
 def _log(here: Cell, result: Result, *, resumed: bool) -> None:
@@ -105,27 +127,18 @@ def _log(here: Cell, result: Result, *, resumed: bool) -> None:
     from bias_pipeline.analysis.namesakes import as_given
 
     named = as_given(result, str(here.tree["captioner"] or ""))
-    for logger in (here.build("logger") or {}).values():
+    for logger in (here.build("logger") if here.tree.get("logger") else {}).values():
         logger.try_log(named, resumed=resumed)
 
 
-def _compute(
-    here: Cell, corpus: Corpus, metric: Any, seeds: Sequence[int], identity: str, hydra: Any
-) -> Result:
+def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, object]) -> Result:
     from bias_pipeline.run import Origin, run_cell
 
     names = ("encoder", "head", "masking", "alignment", "scoring")
-    facts = {
-        "config": here.tree["metric"],
-        "overrides": _overrides(hydra),
-        "job": {
-            "launcher": hydra.runtime.choices.get("hydra/launcher"),
-            "id": _job_id(hydra),
-            "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        },
-    }
     origin = Origin(**{name: here.choice(name) for name in names})
-    return run_cell(corpus, metric, seeds, run_id=identity, origin=origin, facts=facts)
+    facts = {"config": here.tree["metric"], **facts}
+    metric = here.build("metric")
+    return run_cell(corpus, metric, here.seeds, run_id=identity, origin=origin, facts=facts)
 
 
 def _overrides(hydra: Any) -> list[str]:

@@ -23,6 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.extras import LAUNCHERS
 from bias_pipeline.hydra_part import check_hydra
 from bias_pipeline.paths import conf_dir
 from bias_pipeline.references import check_references
@@ -96,6 +97,7 @@ class Loader(ConfigLoaderImpl):
         except BiasPipelineError:
             raise
         except HydraException as error:  # some of them are OSErrors too
+            _check_launcher(str(error))
             raise UsageError(composition_message(error)) from error
         except OSError as error:
             place = error.filename or "the working folder, which must be there,"
@@ -131,6 +133,17 @@ class Loader(ConfigLoaderImpl):
         if len(self._composed) < KEPT:
             self._composed[key] = config
         return config
+
+
+def _check_launcher(words: str) -> None:
+    """Tell a launcher that is not installed from one that there is not.
+
+    Raises:
+        ResourceError: naming the extra.
+    """
+    name = words.partition("Could not find 'hydra/launcher/")[2].partition("'")[0]
+    if name in LAUNCHERS:
+        LAUNCHERS[name].require()
 
 
 def check_composed(config: DictConfig) -> None:

@@ -83,7 +83,7 @@ def plan(sweep: Sweep) -> list[Planned]:
 
 def _planned(overrides: Sequence[str], cell: Cell, store: ResultStore, seen: set[str]) -> Planned:
     try:
-        name = cell.run_id()
+        name = cell.run_id(cell.corpus())
     except BiasPipelineError as error:
         return Planned("", overrides, "fails", error=error)
     if name in seen or store.load(name) is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from bias_pipeline.prediction_files import (
 )
 from bias_pipeline.sealed import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.stats.bootstrap import Draws
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +106,28 @@ class Result:
     ids: Sequence[str] = ()
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     draws: Mapping[str, Draws] = field(default_factory=dict)
+
+    def frame(self) -> DataFrame:
+        """The rows as a table, one line a row, with the columns of :class:`Row`."""
+        return Results([self]).frame()
+
+
+class Results(tuple[Result, ...]):
+    """Several results, in order.
+
+    Example:
+        >>> Results().frame().columns[:4].tolist()
+        ['run_id', 'metric', 'metric_version', 'part']
+    """
+
+    __slots__ = ()
+
+    def frame(self) -> DataFrame:
+        """All rows as one table; fractions in ``value``, NaN where there is nothing."""
+        from pandas import DataFrame
+
+        rows = [asdict(row) for result in self for row in result.rows]
+        return DataFrame(rows, columns=list(COLUMNS))
 
 
 class ResultStore:
@@ -318,18 +343,18 @@ def rows_csv(rows: Sequence[Row]) -> str:
 def _json(result: Result, files: Mapping[str, str]) -> bytes:
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "rows": [_strict(asdict(row)) for row in result.rows],
-        "manifest": {**_strict(result.manifest), "files": files},  # type: ignore[dict-item]
+        "rows": [plain(asdict(row)) for row in result.rows],
+        "manifest": {**plain(result.manifest), "files": files},
     }
     return sealed(content, within="manifest")
 
 
-def _strict(value: object) -> object:
+def plain(value: Any) -> Any:
     """Plain JSON data: NaN and infinities become null, numpy numbers plain ones."""
     if isinstance(value, Mapping):
-        return {str(key): _strict(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_strict(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -341,10 +366,18 @@ def _parse(content: Any, run_id: str) -> Result:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
     content = unsealed(content, within="manifest")
-    manifest = content["manifest"]
+    return result_of(content["rows"], content["manifest"], run_id)
+
+
+def result_of(told: Any, manifest: Any, run_id: str) -> Result:
+    """A result from rows and manifest as plain data.
+
+    Raises:
+        ValueError: or its like, if they are no rows of that run.
+    """
     check_manifest(manifest)
-    rows = [_row(row) for row in content["rows"]]
-    if any(row.run_id != run_id for row in rows):
+    rows = [_row(row) for row in told]
+    if not rows or any(row.run_id != run_id for row in rows):
         raise ValueError("rows of another run")
     return Result(run_id, rows, manifest)
 

@@ -155,6 +155,7 @@ def _manifest(
     return {
         "corpus": {
             "digest": corpus.digest,
+            "reference": corpus.reference,
             "file": corpus.file,
             "n_images": len(corpus),
             "n_model_captions": len(corpus.model),
@@ -168,6 +169,7 @@ def _manifest(
             side: asdict(speech) for side, speech in speeches(corpus, metric.attribute).items()
         },
         "audit": dict(score.audit),
+        "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),
         "image_std": {name: part.estimate.image_std for name, part in score.parts.items()},
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
         "notes": _notes(corpus, score, splits),

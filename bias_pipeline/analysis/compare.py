@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.identity import deciding
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
@@ -85,7 +86,7 @@ def alike(results: Sequence[Result]) -> list[list[Result]]:
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
         row = result.rows[0]
-        config = json.dumps(result.manifest.get("config"), sort_keys=True)
+        config = json.dumps(deciding(result.manifest.get("config")), sort_keys=True)
         key = (row.metric, row.attribute, row.dataset, row.seeds, config)
         groups.setdefault(key, {}).setdefault(row.captioner, result)
     return [list(own.values()) for own in groups.values()]

@@ -85,6 +85,26 @@ class Decision:
         better = _WORDS[self.quality][self.winner]
         return f"{name}{by}: {self.first} is {better} than {self.other}{self._beyond()} ({numbers})"
 
+    def line(self) -> dict[str, object]:
+        """The same as a line of a table; ``difference`` is of the part as it is ranked."""
+        return {
+            "metric": self.metric,
+            "headline": self.headline,
+            "part": self.part,
+            "attribute": self.attribute,
+            "first": self.first,
+            "other": self.other,
+            "difference": self.difference.value,
+            "ci_low": self.difference.ci_low,
+            "ci_high": self.difference.ci_high,
+            "p_value": self.difference.p_value,
+            "unit": self.unit,
+            "least": self.least,
+            "level": self.level,
+            "winner": self.winner,
+            "doubts": "; ".join(self.doubts),
+        }
+
     def _beyond(self) -> str:
         return f" by more than {self.least:g}" if self.least else ""
 

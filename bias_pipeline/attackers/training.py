@@ -20,6 +20,7 @@ from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.attackers.team import WHOLE, Share
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.hashing import derived_seed
+from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import pytorch_lightning as pl
@@ -104,6 +105,7 @@ def prepare(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> P
     """Everything of an attacker that its seed and its split decide."""
     import torch
 
+    make_importable()  # before Lightning asks for it
     from bias_pipeline.attackers.attacker import Attacker
     from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
 

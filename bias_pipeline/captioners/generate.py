@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bias_pipeline.errors import UsageError
 from bias_pipeline.vision.photos import read_photo
 from bias_pipeline.vision.pretrained import Preprocessing, Pretrained, load, tokenizer
+from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch
@@ -59,6 +60,7 @@ class Captioner:
     ) -> None:
         import transformers
 
+        make_importable()
         check_prompt(model, prompt)
         architecture = {
             BLIP: transformers.BlipForConditionalGeneration,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bias_pipeline.errors import DataError
 from bias_pipeline.vision.photos import read_photo
 from bias_pipeline.vision.pretrained import Preprocessing, Pretrained, load, tokenizer
+from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +34,7 @@ class ClipPhotos:
     """
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
+        make_importable()
         from transformers import CLIPModel
 
         self._prepare = Preprocessing(model)

@@ -88,7 +88,8 @@ _ENTRIES: dict[str, tuple[str, dict[str, str]]] = {
             "author": "Nair, Rahul and Tokas, Bhanu and Kerner, Hannah",
             "title": "A Woman with a Knife or A Knife with a Woman? Measuring Directional Bias "
             "Amplification in Image Captions",
-            "note": "DBAC",
+            "year": "2025",
+            "howpublished": "Preprint",
         },
     ),
     "tokas2024dpa": (
@@ -97,6 +98,7 @@ _ENTRIES: dict[str, tuple[str, dict[str, str]]] = {
             "author": "Tokas, Bhanu and Nair, Rahul and Kerner, Hannah",
             "title": "Making Bias Amplification in Balanced Datasets Directional and Interpretable",
             "year": "2024",
+            "howpublished": "Preprint",
         },
     ),
     "zhao2017mals": (

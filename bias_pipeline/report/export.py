@@ -56,8 +56,9 @@ def export(report: Report, folder: Path) -> None:
 def files(report: Report) -> Iterator[tuple[str, bytes]]:
     """Every file of an export: its path within the folder and its content."""
     contents = [f"# {escape(report.title)}\n\n{escape(report.described)}\n"]
-    for number, section in enumerate(report.sections, 1):
-        own = dict(_section_files(section, f"{number:02}-{_slug(section.title)}"))
+    names: set[str] = set()
+    for section in report.sections:
+        own = dict(_section_files(section, names))
         contents.append(_told(section, list(own)))
         yield from own.items()
     yield "rows.csv", rows_csv(report.rows).encode("utf-8", "replace")
@@ -68,21 +69,45 @@ def files(report: Report) -> Iterator[tuple[str, bytes]]:
     yield "contents.md", "\n".join(contents).encode("utf-8", "replace")
 
 
-def _section_files(section: Section, name: str) -> Iterator[tuple[str, bytes]]:
-    for number, sheet in enumerate(section.sheets, 1):
-        stem = f"tables/{name}-{number}"
+def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, bytes]]:
+    for sheet in section.sheets:
+        name = _name(section.title, sheet.caption, names)
+        stem = f"tables/{name}"
         table = typed(sheet)
         alone = replace(sheet, caption=_caption(section.title, sheet))
-        yield f"{stem}.tex", latex(alone, f"{name}-{number}").encode("utf-8", "replace")
+        yield f"{stem}.tex", latex(alone, name).encode("utf-8", "replace")
         yield f"{stem}.md", markdown(alone).encode("utf-8", "replace")
         yield (
             f"{stem}.csv",
             csv_text([list(table), *zip(*table.values(), strict=True)]).encode("utf-8", "replace"),
         )
         yield f"{stem}.parquet", _parquet(table)
-    for number, figure in enumerate(section.figures, 1):
-        yield f"figures/{name}-{number}.svg", figure.svg().encode("utf-8", "replace")
-        yield f"figures/{name}-{number}.png", figure.png()
+    for figure in section.figures:
+        name = _name(section.title, figure.title, names)
+        yield f"figures/{name}.svg", figure.svg().encode("utf-8", "replace")
+        yield f"figures/{name}.png", figure.png()
+
+
+def _name(title: str, shown: str, taken: set[str]) -> str:
+    r"""What a table or figure is called, also by ``\ref``: by what it shows, not by its place.
+
+    So a paper that refers to it still does when further runs add sections.
+
+    Example:
+        >>> _name("lic, gender", "Parts beside the headline, 3 of 9", set())
+        'lic-gender-parts-beside-the-headline'
+        >>> _name("lic, gender", "lic, gender: values", set())
+        'lic-gender-values'
+    """
+    own = shown.removeprefix(title) if shown.startswith(f"{title}:") else shown
+    told = re.split(r"[;,(\d]", own.lstrip(": "))[0]
+    section, shows = _slug(title), _slug(told) if told.strip() else ""
+    stem = section if shows in section else f"{section}-{shows}"
+    found, number = stem, 2
+    while found in taken:
+        found, number = f"{stem}-{number}", number + 1
+    taken.add(found)
+    return found
 
 
 def _caption(title: str, sheet: Sheet) -> str:

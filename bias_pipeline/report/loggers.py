@@ -160,9 +160,9 @@ class WandbLogger(ResultLogger):
                 "seeds": list(first.seeds),
                 "tree": json.dumps(result.manifest.get("config")),
             },
-            "summary": _summary(result.rows),
+            "summary": summary_of(result.rows),
             "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
-            "history": history(result.tables.get("curves", ())),
+            "history": history_of(result.tables.get("curves", ())),
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
@@ -239,7 +239,7 @@ def record_from_stdin() -> None:
     record(order["content"], Path(order["folder"]), "online")
 
 
-def _summary(rows: Sequence[Row]) -> dict[str, float]:
+def summary_of(rows: Sequence[Row]) -> dict[str, float]:
     """Flat keys: ``score``, ``score/ci_low``, ...; what is absent is left out."""
     numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
     found = {row.part: row.value for row in rows}
@@ -247,7 +247,7 @@ def _summary(rows: Sequence[Row]) -> dict[str, float]:
     return {key: value for key, value in found.items() if not math.isnan(value)}
 
 
-def history(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """For every epoch, the training loss on each side, mean over its attackers.
 
     Raises:
@@ -255,7 +255,7 @@ def history(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
-        >>> history(lines)
+        >>> history_of(lines)
         [{'epoch': 1, 'train_loss/model': 0.7}]
     """
     found: dict[int, dict[str, list[float]]] = {}

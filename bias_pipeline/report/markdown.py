@@ -7,19 +7,19 @@ import re
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
 from bias_pipeline.terminal import printable
 
-# Written as character references: a backslash before a bar would end the cell in some readers. The
-# colon, "@" and "www." keep an address from becoming a link.
-_SIGNS = re.compile(r"[\\`*_{}\[\]<>()#!|~&$:@^]|(?<=www)\.")
+# With a backslash, which GitHub's Markdown takes before a bar in a cell too. The colon, "@" and
+# "www." keep an address from becoming a link.
+_SIGNS = re.compile(r"[\\`*_\[\]<>#|~&$@^]|:(?=\S)|(?<=www)\.")
 
 
 def escape(text: str) -> str:
-    """Text as Markdown that shows it sign by sign.
+    r"""Text as Markdown that shows it sign by sign.
 
     Example:
         >>> escape("a|b <i> sat_2")
-        'a&#124;b &#60;i&#62; sat&#95;2'
+        'a\\|b \\<i\\> sat\\_2'
     """
-    return _SIGNS.sub(lambda found: f"&#{ord(found.group())};", printable(text))
+    return _SIGNS.sub(lambda found: f"\\{found.group()}", printable(text))
 
 
 def markdown(sheet: Sheet) -> str:

@@ -115,7 +115,7 @@ def _with_curves(store: ResultStore, result: Result) -> Result:
     """A stored result with the training curves that a logger tells of, if it has any."""
     try:
         curves = store.table(result.run_id, "curves")
-        loggers.history(curves)
+        loggers.history_of(curves)
     except DataError as error:
         log.warning("%s; the run is written without them", error)
         curves = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.audit import plan_for
+from bias_pipeline.auditing import plan_for
 from bias_pipeline.composition import cell
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write

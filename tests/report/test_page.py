@@ -138,6 +138,13 @@ def test_metrics_are_cited() -> None:
 
 
 @pytest.mark.parametrize("metric", SOURCES)
+def test_a_source_has_all_that_a_citation_needs(metric: str) -> None:
+    for entry in bibtex([metric]).split("\n@"):
+        assert [name for name in ("author", "title", "year") if f"  {name} = {{" not in entry] == []
+        assert re.search("  (booktitle|journal|howpublished) = {", entry), entry
+
+
+@pytest.mark.parametrize("metric", SOURCES)
 def test_every_source_has_an_entry_with_a_title(metric: str) -> None:
     assert bibtex([metric]).count("\n  title = {") == len(SOURCES[metric])
 

@@ -1,0 +1,138 @@
+"""Data in memory as the files that the commands read: one way in, whoever calls.
+
+A mapping has image ids as its keys. Lists are aligned: their places are the ids. A table has a
+column of ids, ``image_id`` or ``id``, else its index are the ids. A path is a file already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import numpy as np
+
+from bias_pipeline.datasets.coco import safe_name
+from bias_pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    File: TypeAlias = str | Path | DataFrame
+    Captions: TypeAlias = (
+        Mapping[Any, str | Sequence[str]] | Sequence[str] | Sequence[Sequence[str]] | File
+    )
+    Labels: TypeAlias = Mapping[Any, str] | Mapping[Any, Mapping[str, str]] | Sequence[str] | File
+    Objects: TypeAlias = Mapping[Any, Iterable[str]] | Sequence[Iterable[str]] | File
+
+_IDS = ("image_id", "id", "img_id")
+Row = Mapping[str, object]
+
+
+def caption_file(captions: Captions, folder: Path, name: str) -> Path:
+    """The file of captions, of a captioner or of people.
+
+    Args:
+        captions: image id to caption or captions; or a list of them; or a table with a column
+            ``caption``, one line a caption; or a file.
+        folder: to write to.
+        name: of the file.
+
+    Raises:
+        UsageError: if they are of another kind.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(caption_file({7: "a dog"}, Path(folder), "mine").read_text(), end="")
+        {"image_id": 7, "caption": "a dog"}
+    """
+    return _file(captions, folder / safe_name(name), "image_id", _caption_rows)
+
+
+def object_file(objects: Objects, folder: Path) -> Path:
+    """The file of objects.
+
+    Args:
+        objects: image id to the objects in the image by name; or a list; or a table with a column
+            ``category``, one line an object; or a file.
+        folder: to write to.
+    """
+    return _file(objects, folder / "objects", "image_id", _object_rows)
+
+
+def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
+    """The file of labels.
+
+    Args:
+        labels: image id to a label, or to a label an attribute; or a list; or a table with a
+            column an attribute; or a file.
+        folder: to write to.
+        attribute: what labels without a name are of.
+    """
+    return _file(labels, folder / "labels", "id", lambda key, own: _label_rows(key, own, attribute))
+
+
+def _file(
+    data: object, stem: Path, key: str, rows_of: Callable[[object, Any], Iterable[Row]]
+) -> Path:
+    """Write data under a name without its ending, ids under ``key``."""
+    if isinstance(data, str | Path):
+        return Path(data)
+    if _is_frame(data):
+        return _write_frame(data, stem.with_name(f"{stem.name}.csv"), key)
+    path = stem.with_name(f"{stem.name}.jsonl")
+    rows = (row for identifier, own in _pairs(data, stem.name) for row in rows_of(identifier, own))
+    path.write_text("".join(f"{json.dumps(row, default=_plain)}\n" for row in rows))
+    return path
+
+
+def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
+    """Ids and what belongs to them."""
+    if isinstance(data, Mapping):
+        yield from data.items()
+    elif isinstance(data, Iterable) and not isinstance(data, bytes):
+        yield from enumerate(data)
+    else:
+        raise UsageError(
+            f"{name}: give a mapping of image ids, a list, a DataFrame or a file, not "
+            f"{type(data).__name__}"
+        )
+
+
+def _caption_rows(key: object, own: object) -> Iterator[Row]:
+    """None stands for a blank caption."""
+    for caption in own if isinstance(own, list | tuple) else [own]:
+        yield {"image_id": key, "caption": "" if caption is None else caption}
+
+
+def _object_rows(key: object, own: Iterable[str]) -> Iterator[Row]:
+    for category in sorted(set(own)) or [""]:
+        yield {"image_id": key, "category": category}
+
+
+def _label_rows(key: object, own: object, attribute: str) -> Iterator[Row]:
+    yield {"id": key, **(own if isinstance(own, Mapping) else {attribute: own})}
+
+
+def _is_frame(data: object) -> TypeGuard[DataFrame]:
+    """Without importing pandas, which who has a table has imported."""
+    return hasattr(data, "to_csv") and hasattr(data, "columns")
+
+
+def _write_frame(frame: DataFrame, path: Path, key: str) -> Path:
+    found = next((name for name in _IDS if name in frame.columns), None)
+    if found is None:
+        frame = frame.rename_axis(key).reset_index()
+    elif key == "image_id":
+        frame = frame.rename(columns={found: key})
+    frame.to_csv(path, index=False)
+    return path
+
+
+def _plain(value: object) -> object:
+    """NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise UsageError(f"{value!r} is no text, number or list of them")

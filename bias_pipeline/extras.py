@@ -1,0 +1,68 @@
+"""Packages that a base installation lacks: asked for before any work, named in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from bias_pipeline.errors import ResourceError
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What ``pip install 'bias_pipeline[NAME]'`` adds for one purpose.
+
+    Attributes:
+        name: of the extra.
+        purpose: what needs it, as the beginning of a sentence.
+        modules: that must be there.
+    """
+
+    name: str
+    purpose: str
+    modules: tuple[str, ...]
+
+    def require(self) -> None:
+        """Know before any work that all is there.
+
+        Raises:
+            ResourceError: naming what is absent and how to get it.
+
+        Example:
+            >>> Extra("x", "drawing", ("json", "no_such_pen")).require()
+            Traceback (most recent call last):
+            ...
+            bias_pipeline.errors.ResourceError: drawing needs the package no-such-pen, which is \
+not installed: pip install 'bias_pipeline[x]'
+        """
+        absent = [_package(name) for name in self.modules if find_spec(name) is None]
+        if absent:
+            packages = "package" if len(absent) == 1 else "packages"
+            verb = "is" if len(absent) == 1 else "are"
+            raise ResourceError(
+                f"{self.purpose} needs the {packages} {' and '.join(absent)}, which {verb} not "
+                f"installed: pip install 'bias_pipeline[{self.name}]'"
+            )
+
+
+def _package(module: str) -> str:
+    """What pip calls it."""
+    return module.rpartition(".")[2].replace("_", "-")
+
+
+REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
+# Launchers of Hydra, by the name that is chosen.
+LAUNCHERS = {
+    "device_pool": Extra("slurm", "hydra/launcher=device_pool", ("cloudpickle",)),
+    "joblib": Extra(
+        "slurm", "hydra/launcher=joblib", ("joblib", "hydra_plugins.hydra_joblib_launcher")
+    ),
+    "submitit_local": Extra(
+        "slurm",
+        "hydra/launcher=submitit_local",
+        ("submitit", "hydra_plugins.hydra_submitit_launcher"),
+    ),
+    "submitit_slurm": Extra(
+        "slurm", "a run on Slurm", ("submitit", "hydra_plugins.hydra_submitit_launcher")
+    ),
+}

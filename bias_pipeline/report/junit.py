@@ -1,0 +1,57 @@
+"""Decisions as JUnit XML, which every CI shows: lost is failed, undecided is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from bias_pipeline.analysis.gate import Decision
+from bias_pipeline.terminal import printable
+
+_NOTHING = "nothing could be decided, so nothing has passed"
+
+
+def junit(decisions: Sequence[Decision]) -> bytes:
+    """One test case a decision; where none could be made an error, lest it be taken for good.
+
+    Args:
+        decisions: of the first captioner against others.
+
+    Example:
+        >>> print(junit([]).decode().splitlines()[1][:67])
+        <testsuite name="bias_pipeline compare" tests="1" failures="0" skip
+    """
+    lost = [own for own in decisions if own.winner == "other"]
+    doubted = [own for own in decisions if own.doubts]
+    undecided = len(doubted) == len(decisions)
+    suite = ElementTree.Element(
+        "testsuite",
+        name="bias_pipeline compare",
+        tests=str(len(decisions) + undecided),
+        failures=str(len(lost)),
+        skipped=str(len(doubted)),
+        errors=str(int(undecided)),
+    )
+    for own in decisions:
+        name = f"{own.metric} {own.headline}: {own.first} against {own.other}"
+        case = _case(suite, f"bias_pipeline.{own.attribute}", name)
+        kind = "failure" if own.winner == "other" else "skipped" if own.doubts else "system-out"
+        _tell(case, kind, own.sentence())
+    if undecided:
+        _tell(_case(suite, "bias_pipeline", "gate"), "error", _NOTHING)
+    ElementTree.indent(suite)
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+    return (head + ElementTree.tostring(suite, "unicode") + "\n").encode("utf-8", "replace")
+
+
+def _case(suite: ElementTree.Element, group: str, name: str) -> ElementTree.Element:
+    told = {"classname": printable(group), "name": printable(name)}
+    return ElementTree.SubElement(suite, "testcase", told)
+
+
+def _tell(case: ElementTree.Element, kind: str, sentence: str) -> None:
+    told = ElementTree.SubElement(case, kind)
+    if kind == "system-out":
+        told.text = printable(sentence)
+    else:
+        told.set("message", printable(sentence))

@@ -1,0 +1,89 @@
+"""A captioner is held against a file of results as it is against the captions themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bias_pipeline as bp
+from bias_pipeline.analysis.baseline import beside, read, stored
+from bias_pipeline.contest import compared
+from bias_pipeline.errors import DataError
+from bias_pipeline.results import Result
+
+LABELS = ["male", "female"] * 20
+OLD = ["a man", "a woman"] * 10 + ["a man", "a man"] * 10
+NEW = ["a man", "a woman"] * 20
+
+
+def scored(captions: list[str], *, metric: str = "gender_error", **settings: Any) -> Result:
+    given = {"labels": LABELS, "human": [["a man"], ["a woman"]] * 20, "captioner": "mine"}
+    return bp.score(metric, captions, **{**given, "stats": {"resamples": 20}, **settings})
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("baseline") / "old.json"
+    path.write_bytes(stored([scored(OLD)]))
+    return path
+
+
+def test_it_decides_as_the_captions_do(baseline: Path) -> None:
+    new = scored(NEW)
+    old = scored(OLD, captioner="mine (baseline)")
+    direct = compared([new, old]).lines()
+    by_file = compared([new, *beside([new], read(baseline))]).lines()
+    told = "mine (baseline)", "mine_baseline"  # names of files are plainer
+    assert [{**line, "other": told[0]} for line in direct] == by_file
+    assert by_file[0]["winner"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"labels": ["male", "female"] * 19 + ["female", "male"]}, "images, labels, objects"),
+        ({"human": [["a man"], ["a lady"]] * 20}, "human captions"),
+        ({"seeds": 3}, "seeds"),
+        ({"stats": {"resamples": 30}}, r"settings \(stats\)"),
+        ({"metric": "gender_ratio"}, "holds no gender_ratio of gender, but gender_error"),
+    ],
+)
+def test_what_was_not_made_alike_is_refused(
+    baseline: Path, settings: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(DataError, match=told):
+        beside([scored(NEW, **settings)], read(baseline))
+
+
+def test_places_are_no_difference(baseline: Path, tmp_path: Path) -> None:
+    assert beside([scored(NEW, out=tmp_path)], read(baseline))
+
+
+def test_results_of_an_earlier_version_are_refused(baseline: Path) -> None:
+    new = scored(NEW)
+    del new.manifest["corpus"]["reference"]  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="images"):
+        beside([new], [new])
+
+
+def test_a_changed_file_is_refused(baseline: Path, tmp_path: Path) -> None:
+    content = json.loads(baseline.read_text())
+    content["results"][0]["rows"][0]["value"] = 0.0
+    (tmp_path / "changed.json").write_text(json.dumps(content))
+    with pytest.raises(DataError, match="checksum"):
+        read(tmp_path / "changed.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"schema": 1}', '{"schema": 1, "about": 3}'])
+def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(DataError, match="compare --json"):
+        read(tmp_path / "x.json")
+
+
+def test_it_names_no_place(baseline: Path) -> None:
+    assert "/tmp" not in baseline.read_text()
+    assert "cache" not in baseline.read_text()

@@ -1,0 +1,81 @@
+"""What a base installation lacks is told in one sentence, before any work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline import extras
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.loader import _check_launcher
+from bias_pipeline.vision.torchvision import make_importable
+from tests.cli.commands import SMALL, Run
+
+PAIR = ("captioner=faithful,terse", *SMALL)
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of an extra is installed."""
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("report", "."),
+            "matplotlib, which are not installed: pip install 'bias_pipeline[report]'",
+        ),
+        (("audit", "x.json", "--attributes", "y.csv"), "pip install 'bias_pipeline[report]'"),
+        (("hydra/launcher=device_pool", "hydra.launcher.devices=[0]", *PAIR), "cloudpickle"),
+        (("hydra/launcher=joblib", *PAIR), "hydra-joblib-launcher"),
+        (("hydra/launcher=submitit_local", *PAIR), "hydra-submitit-launcher"),
+        (("cluster=slurm", *PAIR), "a run on Slurm needs the packages submitit and hydra-"),
+        (("submit", *PAIR), "pip install 'bias_pipeline[slurm]'"),
+    ],
+)
+def test_an_absent_extra_is_named_before_any_work(
+    run: Run,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    code, text = run(*words)
+    assert (code, told in text, text.count("\n")) == (5, True, 1), text
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_launcher_that_hydra_does_not_find_is_an_extra() -> None:
+    with pytest.raises(ResourceError, match=r"bias_pipeline\[slurm\]"):
+        _check_launcher("In 'hydra/config': Could not find 'hydra/launcher/joblib' Available ...")
+
+
+def torchvision(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """A torchvision of our own making."""
+    (folder / "torchvision").mkdir()
+    (folder / "torchvision" / "__init__.py").write_text(source)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "torchvision", raising=False)
+
+
+def test_a_torchvision_without_operators_is_made_importable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake = "import torch; torch.library.register_fake('torchvision::nms')(lambda d, s, t: d)"
+    torchvision(tmp_path, monkeypatch, fake)
+    make_importable()
+    assert "torchvision" in sys.modules
+    assert "has no operators for torch" in caplog.text
+
+
+def test_a_torchvision_that_is_broken_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torchvision(tmp_path, monkeypatch, "raise OSError('undefined symbol: _ZN3c10')")
+    with pytest.raises(ResourceError, match=r"torchvision .* \(undefined symbol.*pip uninstall"):
+        make_importable()

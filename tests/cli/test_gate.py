@@ -1,0 +1,120 @@
+"""The page on CI, as it is printed: a baseline, a gate, and what CI is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bias_pipeline import auditing
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.door import main
+from tests.corpora import REPOSITORY
+from tests.test_docs import blocks, commands
+
+PAGE = (REPOSITORY / "docs" / "ci.md").read_text(encoding="utf-8")
+BASELINE, GATE, PAIR = (shlex.split(line)[3:] for line in commands(PAGE))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A team's files as the page has them; the captioner in use is the unbiased one."""
+    root = tmp_path_factory.mktemp("team") / "files"
+    names = {"current": "faithful", "new": "stereotyper"}
+    write(generate(n_images=400), root, {own: CAPTIONERS[name] for own, name in names.items()})
+    (root / "captioners").rename(root / "captions")
+    (root / "annotations" / "captions.json").rename(root / "people.json")
+    lines = (root / "attributes.csv").read_text().splitlines()
+    (root / "labels.csv").write_text("\n".join(",".join(x.split(",")[:2]) for x in lines))
+    return root
+
+
+@pytest.fixture(scope="module")
+def baseline(folder: Path) -> Iterator[Path]:
+    """The baseline of the page; of the audit only what trains nothing, for the sake of time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(auditing, "write_page", lambda folder, path: None)
+        patch.setattr(auditing, "plan_for", _counts)
+        assert main(BASELINE) == 0
+        yield folder / "baseline.json"
+
+
+def _counts(corpora: object, seconds: float) -> auditing.Plan:
+    return auditing.Plan(["gender_error", "group_accuracy"], (), 5, seconds)
+
+
+def run(*words: str) -> tuple[int, str]:
+    """A command's exit code and what it printed."""
+    told = io.StringIO()
+    with redirect_stdout(told), redirect_stderr(told):
+        code = main([*words, "logger=csv"])
+    return code, told.getvalue()
+
+
+@pytest.fixture(scope="module")
+def gated(baseline: Path) -> tuple[int, str]:
+    """The gate of the page."""
+    return run(*GATE)
+
+
+def test_the_gate_says_no(gated: tuple[int, str]) -> None:
+    code, text = gated
+    assert (code, "new is less fair than current by more than 0.01" in text) == (1, True), text
+
+
+@pytest.mark.usefixtures("gated")
+def test_junit_names_what_is_lost(folder: Path) -> None:
+    suite = ElementTree.parse(folder / "result.xml").getroot()
+    assert (suite.tag, suite.get("failures"), suite.get("skipped")) == ("testsuite", "1", "1")
+    (failure,) = suite.iter("failure")
+    assert "new is less fair than current" in str(failure.get("message"))
+
+
+@pytest.mark.usefixtures("gated")
+def test_the_result_is_the_next_baseline(folder: Path) -> None:
+    changed = {"baseline.json": "result.json", "result.json": "again.json"}
+    assert run(*(changed.get(word, word) for word in GATE))[0] == 0  # against itself
+    told = json.loads((folder / "again.json").read_text())["decisions"]
+    assert [line["other"] for line in told] == ["new (baseline)"] * 2
+
+
+def test_a_baseline_decides_as_captions_do(gated: tuple[int, str]) -> None:
+    words = [word for word in GATE if word != "--baseline"]
+    words[words.index("baseline.json")] = "captions/current.json"
+    code, text = run(*words)
+    start = "captioners that share a letter"
+    assert (code, text.partition(start)[2]) == (1, gated[1].partition(start)[2])
+
+
+@pytest.mark.usefixtures("gated")
+def test_captions_of_both_need_no_baseline() -> None:
+    assert run(*PAIR)[0] == 1
+
+
+@pytest.mark.usefixtures("gated")
+def test_another_choice_of_seeds_is_refused() -> None:
+    code, text = run(*GATE, "seeds=2")
+    assert (code, "other seeds" in text) == (3, True), text
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
+def test_a_file_that_cannot_be_written_costs_no_work(option: str) -> None:
+    code, text = run(*PAIR, option, "nowhere/x")
+    assert (code, "error: nowhere/x: the folder nowhere is absent" in text) == (5, True), text
+
+
+def test_the_workflow_runs_the_gate_of_the_page() -> None:
+    (workflow,) = blocks(PAGE, "yaml")
+    run = re.search(r"(?s)run: >\n(.*?)\n      -", workflow)
+    assert run is not None
+    assert shlex.split(run[1])[3:] == GATE

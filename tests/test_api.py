@@ -1,0 +1,243 @@
+"""From Python: any form of data, the numbers of the command line, no Hydra."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import bias_pipeline as bp
+from bias_pipeline import api, auditing
+from bias_pipeline.datasets.coco_files import human_captions, model_captions, objects_by_id
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.door import main
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.results import Results
+
+QUICK = {"seeds": 2, "stats": {"resamples": 50}}
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """The embedded data set's files, and what they hold."""
+
+    root: Path
+
+    def captions(self, name: str) -> dict[str, str]:
+        return model_captions(self.file(name))[0]
+
+    def file(self, name: str) -> Path:
+        return self.root / "captioners" / f"{name}.json"
+
+    @property
+    def labels(self) -> pd.DataFrame:
+        return pd.read_csv(self.root / "attributes.csv")
+
+    @property
+    def human(self) -> dict[str, tuple[str, ...]]:
+        return human_captions(self.root / "annotations" / "captions.json")[0]
+
+    @property
+    def objects(self) -> Mapping[str, frozenset[str]]:
+        return objects_by_id(self.root / "annotations" / "instances.json")
+
+    def overrides(self, out: Path) -> list[str]:
+        return [
+            "dataset=coco",
+            f"dataset.attributes={self.root / 'attributes.csv'}",
+            f"dataset.captions={self.root / 'annotations' / 'captions.json'}",
+            f"dataset.instances={self.root / 'annotations' / 'instances.json'}",
+            f"paths.outputs={out}",
+            "logger=csv",
+            "seeds=2",
+            "stats.resamples=50",
+        ]
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
+    root = tmp_path_factory.mktemp("scenes")
+    names = ("amplifier", "faithful", "stereotyper")
+    write(generate(n_images=300), root, {name: CAPTIONERS[name] for name in names})
+    return Scenes(root)
+
+
+def door(*words: str) -> str:
+    """What a command that ends well prints."""
+    told = io.StringIO()
+    with redirect_stdout(told), redirect_stderr(io.StringIO()):
+        assert main(words) == 0
+    return told.getvalue()
+
+
+def numbers(found: Any) -> list[dict[str, Any]]:
+    """All rows, in an order of their own, NaN equal to itself."""
+    frame = found.frame().sort_values(["run_id", "part"])
+    return json.loads(frame.to_json(orient="records", double_precision=15))
+
+
+def test_it_needs_no_hydra_and_imports_late() -> None:
+    code = """
+import sys
+import bias_pipeline as bp
+assert not {"numpy", "pandas", "torch"} & set(sys.modules), "import bias_pipeline is dear"
+bp.score("leakage", ["a man", "a woman"] * 30, ["male", "female"] * 30, sides=["model"], seeds=2)
+assert not [name for name in sys.modules if name.partition(".")[0] in ("hydra", "torch")]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("metric", ["lic", "ba_mals"])
+def test_a_score_is_the_commands(scenes: Scenes, tmp_path: Path, metric: str) -> None:
+    name = f"captioner={scenes.file('amplifier')}"
+    door(*scenes.overrides(tmp_path), f"metric={metric}", name)
+    data = (scenes.captions("amplifier"), scenes.labels, scenes.human, scenes.objects)
+    found = bp.score(metric, *data, captioner="amplifier", **QUICK)
+    assert numbers(found) == numbers(bp.load(tmp_path))
+
+
+def test_an_audit_is_the_commands(
+    scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without people's captions and without figures, for the sake of time."""
+    for module in (api, auditing):
+        monkeypatch.setattr(module, "write_page", lambda folder, path: path.touch())
+    labels = scenes.labels[["id", "bb_gender"]]
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    words = ["--attributes", str(tmp_path / "labels.csv"), "--out", str(tmp_path / "command")]
+    told = door("audit", str(scenes.file("amplifier")), *words, "--minutes", "0.01")
+    data = (scenes.captions("amplifier"), labels)
+    found = bp.audit(*data, captioner="amplifier", minutes=0.01, out=tmp_path / "call")
+    assert numbers(found) == numbers(bp.load(tmp_path / "command"))
+    assert str(found) in told
+    assert (tmp_path / "call" / "report.html").is_file()
+
+
+def test_a_comparison_is_the_commands(scenes: Scenes, tmp_path: Path) -> None:
+    pair = [str(scenes.file(name)) for name in ("stereotyper", "faithful")]
+    told = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
+    found = bp.compare(
+        scenes.captions("stereotyper"),
+        scenes.captions("faithful"),
+        scenes.labels,
+        scenes.human,
+        scenes.objects,
+        metric="gender_error",
+        names=("stereotyper", "faithful"),
+        **QUICK,
+    )
+    assert str(found) in told
+    assert found.frame().winner.tolist()[0] == "other"
+
+
+def test_results_are_compared_as_captions_are(scenes: Scenes) -> None:
+    data = (scenes.labels, scenes.human)
+    both = {
+        name: bp.score("gender_error", scenes.captions(name), *data, captioner=name, **QUICK)
+        for name in ("stereotyper", "faithful")
+    }
+    captions = [scenes.captions(name) for name in both]
+    fresh = bp.compare(*captions, *data, metric="gender_error", names=tuple(both), **QUICK)
+    assert str(bp.compare(*both.values())) == str(fresh)
+
+
+IDS = ["7", "8", "9", "10"]
+CAPTIONS = ["a man rides", "a woman rides", "a man sits", "a man eats"]
+LABELS = ["male", "female", "female", "male"]
+HUMAN = [["a man", "he rides"], ["a woman"], ["a lady"], ["a man eats"]]
+FORMS = {
+    "mappings": (
+        dict(zip(IDS, CAPTIONS, strict=True)),
+        dict(zip(IDS, LABELS, strict=True)),
+        dict(zip(IDS, HUMAN, strict=True)),
+    ),
+    "lists of one": (
+        {key: [text] for key, text in zip(IDS, CAPTIONS, strict=True)},
+        {key: {"gender": label} for key, label in zip(IDS, LABELS, strict=True)},
+        {key: tuple(own) for key, own in zip(IDS, HUMAN, strict=True)},
+    ),
+    "tables": (
+        pd.DataFrame({"id": map(int, IDS), "caption": CAPTIONS}),
+        pd.DataFrame({"id": IDS, "gender": LABELS}),
+        pd.DataFrame({"image_id": IDS, "caption": HUMAN}).explode("caption"),
+    ),
+    "indexed tables": (
+        pd.DataFrame({"caption": CAPTIONS}, index=IDS),
+        pd.DataFrame({"gender": LABELS}, index=IDS),
+        pd.DataFrame({"caption": HUMAN}, index=IDS).explode("caption"),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_holds_the_same(form: str) -> None:
+    expected = bp.score("gender_error", *FORMS["mappings"])
+    assert numbers(bp.score("gender_error", *FORMS[form])) == numbers(expected)
+
+
+def test_lists_are_aligned() -> None:
+    frame = bp.score("gender_error", CAPTIONS, LABELS, HUMAN).frame().set_index("part")
+    assert frame.value["score"] == 0.25
+
+
+def test_files_are_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    scores = []
+    for texts in (CAPTIONS, ["a man"] * 4):
+        pd.DataFrame({"image_id": range(4), "caption": texts}).to_csv(path)
+        scores.append(bp.score("gender_error", path, LABELS).frame().value[0])
+    assert scores == [0.25, 0.5]
+
+
+def test_no_result_names_the_place_of_data_in_memory(tmp_path: Path) -> None:
+    bp.score("gender_error", CAPTIONS, LABELS, out=tmp_path)
+    (found,) = bp.load(tmp_path)
+    assert found.manifest["corpus"]["file"] == ""
+
+
+def test_a_fault_is_told_without_that_place() -> None:
+    with pytest.raises(DataError, match=r"^labels.jsonl: unknown labels in 'gender': 'M'"):
+        bp.score("gender_error", CAPTIONS, ["male", "M", "male", "female"])
+
+
+@pytest.mark.parametrize(
+    ("captions", "told"),
+    [
+        (5, "captions: give a mapping of image ids, a list, a DataFrame or a file, not int"),
+        ({1: {"a": "b"}}, "'caption' must be text"),
+        ({1: object()}, "is no text, number or list"),
+    ],
+)
+def test_what_is_no_captions_is_refused(captions: Any, told: str) -> None:
+    with pytest.raises((UsageError, DataError), match=told):
+        bp.score("gender_error", captions, LABELS)
+
+
+def test_captions_are_not_compared_with_results() -> None:
+    found = bp.score("gender_error", CAPTIONS, LABELS)
+    with pytest.raises(UsageError, match="captions of both captioners, or results of both"):
+        bp.compare(found, CAPTIONS)
+
+
+def test_a_folder_is_one_table(tmp_path: Path) -> None:
+    for metric in ("gender_error", "gender_ratio"):
+        bp.score(metric, CAPTIONS, LABELS, out=tmp_path)
+    found = bp.load(tmp_path)
+    assert isinstance(found, Results)
+    assert set(found.frame().metric) == {"gender_error", "gender_ratio"}
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'scores'"):
+        bp.scores  # noqa: B018
