@@ -127,11 +127,7 @@ def write_labels(folder: Path, command: str) -> None:
         ]
     elif "field:sex" in command:
         sex = {"Male": "m", "Female": "f"}
-        lines = [
-            {"id": own["id"], "sex": sex[own["bb_gender"]]}
-            for own in images
-            if own["bb_gender"] in sex
-        ]
+        lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "m")} for own in images]
     else:
         lines = images
     text = io.StringIO()
