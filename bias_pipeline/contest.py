@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline import launch, own_columns
+from bias_pipeline import own_columns
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.compare import Contest, contests
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
@@ -231,6 +231,8 @@ def _stored(folders: Sequence[Path | None]) -> list[Result]:
 
 def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
     """Everything is read before anything is run, so that a mistake costs no work."""
+    from bias_pipeline import launch
+
     _check(names, rest)
     swept = ",".join(quoted(name) for name in names)
     finished = launch.run([*rest, f"captioner={swept}"])
@@ -261,6 +263,8 @@ def _check(names: Sequence[str], rest: Sequence[str]) -> None:
 
 def _single(rest: Sequence[str]) -> list[list[str]]:
     """The words of each corpus that a sweep reads: data sets and attributes one by one."""
+    from bias_pipeline import launch
+
     sweep = launch.prepare(rest)
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [

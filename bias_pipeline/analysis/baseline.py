@@ -151,8 +151,14 @@ def _made(result: Result) -> dict[str, object]:
         "seeds": tuple(row.seeds),
         "version of the metric": row.metric_version,
         "version or settings of attackers": _json(result.manifest.get("attackers", {})),
-        **{f"settings ({key})": _json(deciding(own)) for key, own in config.items()},
+        **{f"settings ({key})": _json(own) for key, own in _decided(config).items()},
     }
+
+
+def _decided(config: Mapping[str, object]) -> dict[str, object]:
+    found = deciding(config)
+    assert isinstance(found, dict)
+    return found
 
 
 def _json(value: object) -> str:

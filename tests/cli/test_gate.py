@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bias_pipeline import auditing
+from bias_pipeline import audit_command, auditing
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
@@ -43,7 +43,7 @@ def baseline(folder: Path) -> Iterator[Path]:
     """The baseline of the page; of the audit only what trains nothing, for the sake of time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(auditing, "write_page", lambda folder, path: None)
+        patch.setattr(audit_command, "write_page", lambda folder, path: None)
         patch.setattr(auditing, "plan_for", _counts)
         assert main(BASELINE) == 0
         yield folder / "baseline.json"
