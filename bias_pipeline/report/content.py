@@ -11,9 +11,11 @@ from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.bibliography import bibtex
+from bias_pipeline.report.cells import captioners
 from bias_pipeline.report.fronts import front_sections
 from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Report, Section
+from bias_pipeline.report.summary import summaries
 from bias_pipeline.report.words import word_sections
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
@@ -131,7 +133,7 @@ def report_of(
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
     found = contests(results, known, least=1)
     rows = [row for result in results for row in result.rows]
-    captioners = dict.fromkeys(row.captioner for row in rows)
+    names = captioners(results)
     sections = [
         *([Section(title="Left out", texts=faults)] if faults else []),
         *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
@@ -142,12 +144,23 @@ def report_of(
         *further,
     ]
     return Report(
-        title="Bias amplification of image captioners",
-        described=f"{len(captioners)} captioners, {len(results)} runs, {len(rows)} numbers. "
-        f"Written by bias_pipeline {__version__}.",
+        title=f"Bias of {names[0] if len(names) == 1 else f'{len(names)} captioners'}",
+        described=f"{_count(len(names), 'captioner')}, {_count(len(results), 'run')}, "
+        f"{_count(len(rows), 'number')}. Written by bias_pipeline {__version__}.",
         sections=sections,
         limits=LIMITS,
         runs={r.run_id: r.manifest for r in results},
         rows=rows,
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
+        summaries=summaries(results),
     )
+
+
+def _count(number: int, thing: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> _count(1, "run"), _count(2000, "run")
+        ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -202,6 +202,7 @@ def section(found: Words) -> Section:
         texts=texts,
         sheets=[*tables[:2], *_examples(found), *tables[2:]],
         captioner=found.captioner,
+        chapter="Words that give the group away",
     )
 
 
