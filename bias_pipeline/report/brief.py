@@ -29,9 +29,10 @@ def brief(found: Verdict, attribute: str, captioner: str) -> list[str]:
     told = []
     if more:
         told.append(f"{captioner} {_deeds(more, 0, attribute, found)}.")
+    if none and not more:
+        told.append(f"No bias beyond chance was found in {captioner}.")
     if none:
-        head = "It does not, beyond chance," if more else f"{captioner} does not, beyond chance,"
-        told.append(f"{head} {_deeds(none, 1, attribute, found)}.")
+        told.append(f"It does not, beyond chance, {_deeds(none, 1, attribute, found)}.")
     if unknown:
         whether = joined((_deed(own, 0, attribute) for own in unknown), "or")
         told.append(f"Whether it {whether} cannot be told.")
@@ -74,7 +75,7 @@ def _between(leads: Sequence[Finding]) -> str:
     if len(leads) < 2 or len({named(own) for own in leads}) > 1:
         return f" ({evidence(leads[0])})" if len(leads) == 1 else ""
     ends = [pick(leads, key=lambda own: own.row.value) for pick in (min, max)]
-    told = " to ".join(f"{_value(own, own.row.value)} of {own.row.captioner}" for own in ends)
+    told = " to ".join(f"{own.row.captioner} {_value(own, own.row.value)}" for own in ends)
     people = ends[0].people
     beside = "" if math.isnan(people) else f", people {_value(ends[0], people)}"
     return f" ({named(leads[0])}: {told}{beside})"
@@ -112,11 +113,13 @@ def _deed(question: str, form: int, attribute: str) -> str:
 
 
 def _deeds(questions: Sequence[str], form: int, attribute: str, found: Verdict) -> str:
-    """Deeds, each with the reading that speaks for it."""
-    return joined(
-        f"{_deed(question, form, attribute)} ({evidence(lead(found.decided(question, attribute)))})"
-        for question in questions
-    )
+    """Deeds, each with the reading that speaks for it; those that are not done with "or"."""
+    leads = (lead(found.decided(question, attribute)) for question in questions)
+    told = [
+        f"{_deed(question, form, attribute)} ({evidence(own)})"
+        for question, own in zip(questions, leads, strict=True)
+    ]
+    return joined(told, "or" if form else "and")
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
@@ -129,7 +132,7 @@ def evidence(finding: Finding) -> str:
     row = finding.row
     fraction = row.unit == "fraction"
     value, low, high, people = (
-        percent(x) if fraction else number(x)
+        percent(round(x, 3) + 0.0) if fraction else number(round(x, 2) + 0.0)  # no minus at zero
         for x in (row.value, row.ci_low, row.ci_high, finding.people)
     )
     ends = f"[{low}, {high}]"

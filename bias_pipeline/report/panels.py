@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.brief import named
 from bias_pipeline.report.cells import varying
+from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
 from bias_pipeline.report.plain import PANELS, meaning, panel_of, rank
 from bias_pipeline.report.sheets import Number, Sheet
 from bias_pipeline.report.tables import arrow, neutral_of, reading
@@ -131,13 +132,16 @@ class Panel:
 _CHIPS = {"more": "Yes", "none": "Not beyond chance", "unknown": "Cannot be told", "": ""}
 
 
-def panels_of_one(found: Verdict, results: Mapping[str, Result], attribute: str) -> list[Panel]:
+def panels_of_one(
+    found: Verdict, results: Mapping[str, Result], attribute: str, behind: Behind = NOTHING
+) -> list[Panel]:
     """One captioner: metrics are lines.
 
     Args:
         found: its verdict.
         results: run id to result.
         attribute: whose groups.
+        behind: examples for the numbers.
     """
     panels = []
     settings = varying(results.values())
@@ -153,12 +157,19 @@ def panels_of_one(found: Verdict, results: Mapping[str, Result], attribute: str)
             for finding in own
         ]
         title = PANELS[kind].format(attribute=attribute)
-        panels.append(Panel(kind, title, answer, _CHIPS[answer], "", _blocks(lines)))
+        sheets = _behind(kind, own, results, behind)
+        lacking = ABSENT if kind == "misgendering" and not sheets else ""
+        panels.append(
+            Panel(kind, title, answer, _CHIPS[answer], "", _blocks(lines), lacking, sheets)
+        )
     return panels
 
 
 def panels_of_all(
-    found: Mapping[str, Verdict], results: Mapping[str, Result], attribute: str
+    found: Mapping[str, Verdict],
+    results: Mapping[str, Result],
+    attribute: str,
+    behind: Behind = NOTHING,
 ) -> list[Panel]:
     """Several captioners are lines, a panel has the reading that answers for most of them.
 
@@ -166,6 +177,7 @@ def panels_of_all(
         found: captioner to its verdict.
         results: run id to result.
         attribute: whose groups.
+        behind: examples for the numbers.
     """
     every = [finding for verdict in found.values() for finding in verdict.findings]
     panels = []
@@ -174,8 +186,23 @@ def panels_of_all(
         for finding in own:
             by_headline.setdefault(finding.headline, []).append(finding)
         for findings in (by_headline[name] for name in HEADLINES if name in by_headline):
-            panels.append(_of_all(kind, _leading(findings, results), results, attribute))
+            leading = _leading(findings, results)
+            sheets = _behind(kind, leading, results, behind)
+            panels.append(replace(_of_all(kind, leading, results, attribute), sheets=sheets))
     return panels
+
+
+def _behind(
+    kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: Behind
+) -> list[Sheet]:
+    """Examples of a panel, each captioner's once; of several they bear its name."""
+    several = len({finding.row.captioner for finding in findings}) > 1
+    found: dict[str, Sheet] = {}
+    for finding in findings[:MOST_LINES] if several else findings:
+        for sheet in behind.of(kind, results[finding.row.run_id]):
+            name = f"{finding.row.captioner}: {sheet.caption}" if several else sheet.caption
+            found[name] = replace(sheet, caption=name)
+    return list(found.values())
 
 
 def _of_all(

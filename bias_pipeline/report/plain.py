@@ -36,7 +36,9 @@ LEADS = ("gender_error", "lic", "dbac", "ba_directional", "dpa", "cooccurrence",
 READINGS: Mapping[str, Mapping[str, str]] = {
     "lic": {"score": "an attacker is surer of the {attribute} than from people's captions"},
     "leakage": {"score": "an attacker is oftener right on the {attribute} than with people's"},
-    "gender_error": {"score": "of captions that name one {attribute}, those that name the wrong one"},
+    "gender_error": {
+        "score": "of captions that name one {attribute}, those that name the wrong one"
+    },
     "group_accuracy": {"score": "groups lie apart in how often they are named rightly"},
     "gender_ratio": {"score": "it names the first group oftener than labels have it"},
     "dbac": {

@@ -162,7 +162,8 @@ def contested(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
                 *([_standings(contest)] if several else []),
                 *([] if many else _parts(contest, by_id)),
             ],
-            notes=[f"Of more than {MOST_DRAWN} captioners nothing is drawn; parts: rows.csv"] * many,
+            notes=[f"Of more than {MOST_DRAWN} captioners nothing is drawn; parts: rows.csv"]
+            * many,
             metrics=[contest.metric],
             chapter="Leaderboards" if several else "Parts of each metric",
         )
@@ -186,7 +187,9 @@ def _standings(contest: Contest) -> Sheet:
     order = "Best" if contest.quality else "Fairest"
     letters = "captioners that share a letter cannot be told apart"
     if contest.against_first:
-        letters = f"a: cannot be told apart from the first, the only one of {len(lines)} compared with"
+        letters = (
+            f"a: cannot be told apart from the first, the only one of {len(lines)} compared with"
+        )
     return Sheet(f"{order} first; {letters}", head, lines)
 
 

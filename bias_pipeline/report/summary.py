@@ -10,6 +10,7 @@ from bias_pipeline.analysis.doubts import speech_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.report.brief import brief, brief_of_all, joined, named
 from bias_pipeline.report.cells import captioners, corpus_of, latest, started, trained
+from bias_pipeline.report.examples import NOTHING, Behind
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.plain import DEEDS
 from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent
@@ -39,21 +40,22 @@ class Summary:
     several: bool = False
 
 
-def summaries(results: Sequence[Result]) -> list[Summary]:
+def summaries(results: Sequence[Result], behind: Behind = NOTHING) -> list[Summary]:
     """One for each data set and attribute, in the order of the results.
 
     Args:
         results: of any captioners, each name standing for one corpus.
+        behind: examples for the numbers.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in latest(results):
         row = result.rows[0]
         groups.setdefault((row.attribute, row.dataset), []).append(result)
     order = dict.fromkeys((r.rows[0].attribute, r.rows[0].dataset) for r in results)
-    return [_summary(*key, groups[key]) for key in order]
+    return [_summary(*key, groups[key], behind) for key in order]
 
 
-def _summary(attribute: str, dataset: str, results: Sequence[Result]) -> Summary:
+def _summary(attribute: str, dataset: str, results: Sequence[Result], behind: Behind) -> Summary:
     names = captioners(results)
     by_id = {result.run_id: result for result in results}
     found = {
@@ -65,9 +67,9 @@ def _summary(attribute: str, dataset: str, results: Sequence[Result]) -> Summary
         facts=facts(results),
         verdict=brief(found[one], attribute, one) if one else brief_of_all(found, attribute),
         sure=_sure(list(found.values()), results),
-        panels=panels_of_one(found[one], by_id, attribute)
+        panels=panels_of_one(found[one], by_id, attribute, behind)
         if one
-        else panels_of_all(found, by_id, attribute),
+        else panels_of_all(found, by_id, attribute, behind),
         undecided=_undecided(found, attribute, results),
         several=not one,
     )
@@ -87,9 +89,15 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         ("Run", max(map(started, results))[:10] or "–"),
         ("Labelled images", f"{max(labelled, default=0):,}"),
         ("With a caption", _span(_number(corpus_of(own).get("captioned")) for own in results)),
-        ("Blank captions", f"{sum(blanks.values()):,}" + f" {BLANK}" * any(map(has_blanks, results))),
+        (
+            "Blank captions",
+            f"{sum(blanks.values()):,}" + f" {BLANK}" * any(map(has_blanks, results)),
+        ),
         ("That name a group", _span(speech.values())),
-        ("Seeds", "–".join(map(str, sorted({min(own), max(own)}))) if (own := _seeds(rows)) else "–"),
+        (
+            "Seeds",
+            "–".join(map(str, sorted({min(own), max(own)}))) if (own := _seeds(rows)) else "–",
+        ),
     ]
 
 
@@ -125,8 +133,12 @@ def _sure(found: Sequence[Verdict], results: Sequence[Result]) -> str:
         f"From {decided} reading{'s' * (decided > 1)} that a captioner cannot move by saying more "
         "or less. Brackets are 95 % intervals over images and seeds; p is corrected for the "
         "readings of a question (Holm)."
-        + ("" if amplifies else " † A bias difference: it is not known that the captioner learnt "
-           "from captions of this data set, so nothing need have been amplified.")
+        + (
+            ""
+            if amplifies
+            else " † A bias difference: it is not known that the captioner learnt "
+            "from captions of this data set, so nothing need have been amplified."
+        )
     )
 
 
@@ -142,7 +154,10 @@ def _undecided(
     if deeds:
         told.append(f"No run asks whether it {joined(deeds, 'or')}.")
     more = dict.fromkeys(own.question for own in findings if own.more)
-    told += [f"“{DEEDS[own][0].format(attribute=attribute)}” is wrong if {WRONG_IF[own]}." for own in more]
+    told += [
+        f"“{DEEDS[own][0].format(attribute=attribute)}” is wrong if {WRONG_IF[own]}."
+        for own in more
+    ]
     return [*told, *(f"{text}." for text in legend(results))]
 
 

@@ -116,8 +116,8 @@ def test_metrics_are_correlated_over_enough_captioners() -> None:
 def test_there_are_at_most_fifteen_headings_of_the_second_level() -> None:
     results = [
         replace(own, run_id=f"{i}-{name}", rows=[replace(r, metric=f"m{i}") for r in own.rows])
-        for i in range(20)
-        for name in ("sat", "oscar")
+        for i in range(16)
+        for name in map(str, range(21))  # too many for figures, which would take long
         for own in [directional(name)]
     ]
     found = [tag for tag, _ in Elements(page(results, {})).found]
