@@ -78,7 +78,8 @@ def _between(leads: Sequence[Finding]) -> str:
     told = " to ".join(f"{own.row.captioner} {_value(own, own.row.value)}" for own in ends)
     people = ends[0].people
     beside = "" if math.isnan(people) else f", people {_value(ends[0], people)}"
-    return f" ({named(leads[0])}: {told}{beside})"
+    worst = max(own.p_value for own in leads)
+    return f" ({named(leads[0])}: {told}{beside}; largest {_sure(worst)})"
 
 
 def _value(finding: Finding, value: float) -> str:
@@ -141,8 +142,12 @@ def evidence(finding: Finding) -> str:
     else:
         found = f"{named(finding)}: {value} {'points' if fraction else row.unit} {ends}"
     beside = "" if math.isnan(finding.people) else f", people {people}{' %' * fraction}"
-    p = p_cell(finding.p_value)
-    return found + beside + (f"; p {p if p[0] == '<' else f'= {p}'}" if finding.more else "")
+    return found + beside + (f"; {_sure(finding.p_value)}" if finding.more else "")
+
+
+def _sure(p_value: float) -> str:
+    p = p_cell(p_value)
+    return f"p {p}" if p.startswith("<") else f"p = {p}"
 
 
 def named(finding: Finding) -> str:

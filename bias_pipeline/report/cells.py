@@ -10,7 +10,7 @@ SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
 
 
 def latest(results: Iterable[Result]) -> list[Result]:
-    """One result a cell: of two runs of it the one that started later."""
+    """One result a cell, in the order of their start: of two runs the one that started later."""
     found: dict[tuple[object, ...], Result] = {}
     for result in sorted(results, key=started):
         row = result.rows[0]

@@ -113,7 +113,7 @@ def test_several_captioners_are_told_together() -> None:
     results = [result(captioner=name, value=v) for name, v in (("a", 0.1), ("b", 0.2))]
     told = words_of(first_screen(results))
     assert "All 2 name the wrong gender more often than people do" in told
-    assert "a 11.0 % to b 21.0 %, people 1.0 %" in told
+    assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in told
 
 
 def test_facts_stand_on_top() -> None:
