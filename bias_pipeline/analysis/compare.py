@@ -1,4 +1,8 @@
-"""Which captioners cannot be told apart: leaderboards of headlines, every pair tested."""
+"""Which captioners cannot be told apart: leaderboards of headlines, every pair tested.
+
+Of more than :data:`ALL_PAIRS` captioners each is tested against the fairest alone: a test of every
+pair would take minutes, and Holm's correction would leave little to tell.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ from bias_pipeline.stats.compare import holm, paired_difference, significance_gr
 
 FloatArray = npt.NDArray[np.float64]
 
+ALL_PAIRS = 30  # captioners of whom every pair is tested
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -27,7 +33,8 @@ class Standing:
         row: its headline.
         unfairness: what is ranked: the headline itself where lower is fairer, less it where higher
             is better, else its distance from the metric's neutral value.
-        letters: captioners that share one cannot be told apart.
+        letters: captioners that share one cannot be told apart. Where only the fairest is compared
+            with, it and those that cannot be told apart from it have ``a`` and others none.
     """
 
     row: Row
@@ -50,6 +57,11 @@ class Contest:
     part: str
     standings: Sequence[Standing]
     quality: bool = False
+
+    @property
+    def against_first(self) -> bool:
+        """Whether each was tested against the first alone."""
+        return len(self.standings) > ALL_PAIRS
 
 
 def contests(
@@ -100,19 +112,34 @@ def _contest(
 ) -> Contest:
     rows = {r.rows[0].captioner: _headline(r, part) for r in results}
     placed = {r.rows[0].captioner: draws_ranked(r, part, draws[r.run_id][part]) for r in results}
-    pairs = list(combinations(rows, 2))
-    found = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
-    adjusted = holm([estimate.p_value for estimate in found])
-    differ = {pair: p < 1 - level for pair, p in zip(pairs, adjusted, strict=True)}
     means = {name: float(own.per_seed.mean()) for name, own in placed.items()}
     order = sorted(rows, key=lambda name: means[name])
-    letters = significance_groups(order, differ)
+    letters = _letters(order, placed, level)
     return Contest(
         metric=rows[order[0]].metric,
         part=part,
         standings=[Standing(rows[name], means[name], letters[name]) for name in order],
         quality=higher_is_better(results[0]),
     )
+
+
+def _letters(order: Sequence[str], placed: Mapping[str, Draws], level: float) -> dict[str, str]:
+    """Name to letters, from tests of every pair or of each against the first."""
+    first, *others = order
+    if len(order) > ALL_PAIRS:
+        pairs = [(first, other) for other in others]
+        differ = _differ(pairs, placed, level)
+        return {first: "a"} | {other: "" if differ[first, other] else "a" for other in others}
+    return significance_groups(order, _differ(list(combinations(order, 2)), placed, level))
+
+
+def _differ(
+    pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws], level: float
+) -> dict[tuple[str, str], bool]:
+    """Of each pair whether it is told apart, corrected for all of them (Holm)."""
+    found = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
+    adjusted = holm([estimate.p_value for estimate in found])
+    return {pair: p < 1 - level for pair, p in zip(pairs, adjusted, strict=True)}
 
 
 def _headline(result: Result, part: str) -> Row:

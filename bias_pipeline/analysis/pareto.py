@@ -17,6 +17,20 @@ FloatArray = npt.NDArray[np.float64]
 Stored = Mapping[str, Mapping[str, Draws]]
 
 
+MOST_LISTED = 10  # of several hundred captioners a sentence names the first
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas; of many the first, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b"]), listed(["a"] * 12)
+        ('a, b', 'a, a, a, a, a, a, a, a, a, a and 2 more')
+    """
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more
+
+
 @dataclass(frozen=True)
 class Place:
     """A captioner under one measure of quality and one of bias.
@@ -55,13 +69,13 @@ class Front:
         first = self.places[0]
         bias = first.bias.metric
         bias += "" if first.bias.part == "score" else f" {first.bias.part}"
-        best = ", ".join(place.bias.captioner for place in self.places if place.optimal)
+        best = listed([place.bias.captioner for place in self.places if place.optimal])
         beaten = [
-            f"{place.bias.captioner} (by {', '.join(place.beaten_by)})"
+            f"{place.bias.captioner} (by {listed(place.beaten_by)})"
             for place in self.places
             if not place.optimal
         ]
-        lost = f"; worse in one and no better in the other: {', '.join(beaten)}" if beaten else ""
+        lost = f"; worse in one and no better in the other: {listed(beaten)}" if beaten else ""
         return f"{first.quality.metric} and {bias}: nobody is better and fairer than {best}{lost}"
 
 
@@ -153,8 +167,25 @@ def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Floa
     sizes = {len(own) for side in drawn for own in side}
     if len(sizes) > 1 or 0 in sizes:
         return np.full(len(pairs), np.nan)
-    beaten = _beats(*(np.stack(side) for side in drawn)).any(axis=0)
-    return 1.0 - beaten.mean(axis=-1)
+    quality, bias = (np.stack(side) for side in drawn)  # (P, B) each
+    columns = zip(quality.T, bias.T, strict=True)
+    return np.mean([_unbeaten(*column) for column in columns], axis=0)
+
+
+def _unbeaten(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:
+    """(P,) whether no other is as good in both and better in one, by sorting instead of by pairs.
+
+    Example:
+        >>> _unbeaten(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 3.0])).tolist()
+        [True, False, True]
+    """
+    order = np.lexsort((bias, quality))
+    good, fair = quality[order], bias[order]
+    first = np.searchsorted(good, good)  # of those that are as good, the fairest
+    fairest = np.minimum.accumulate(np.append(np.inf, fair))[first]  # of those that are better
+    unbeaten = np.empty(len(order), bool)
+    unbeaten[order] = (fairest > fair) & (fair[first] == fair)
+    return unbeaten
 
 
 def _beats(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:

@@ -223,7 +223,12 @@ class CountingMetric(Metric):
                 neutral_rate=rests_on.neutral_rate(own),
             )
         notes = [*corpus.notes, *tally.notes, *dict.fromkeys(absent.values())]
-        return Score(parts, audit=tally.audit, notes=notes)
+        return Score(parts, audit=tally.audit, notes=notes, tables=self.examples(seen))
+
+    def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """Further tables of captions that numbers rest on, by name."""
+        del seen
+        return {}
 
 
 class TaskMetric(CountingMetric):

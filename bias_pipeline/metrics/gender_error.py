@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from bias_pipeline.metrics.seen import Seen, cells
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 OVER = ("all", "named")
+MOST_EXAMPLES = 12
 
 
 class GenderError(CountingMetric):
@@ -33,7 +35,8 @@ class GenderError(CountingMetric):
     neutral rate beside it. Where next to no caption names a group there is no error. ``human`` is
     the same of people's captions, ``named`` the error over captions that name one group alone,
     which silence does not lower, ``named:human`` people's and ``named:increase`` their difference,
-    ``group:NAME`` the error on a group's images. Any number of groups will do.
+    ``group:NAME`` the error on a group's images. Any number of groups will do. The table
+    ``misnamed`` has captions that name the wrong group, a dozen at most.
 
     Args:
         attribute: whose groups count.
@@ -98,6 +101,35 @@ class GenderError(CountingMetric):
                 "named:increase": About(about["model"].images),
             },
         )
+
+    def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """See the class."""
+        found = misnamed(seen)
+        return {"misnamed": found} if found else {}
+
+
+def misnamed(seen: Seen, most: int = MOST_EXAMPLES) -> list[dict[str, object]]:
+    """Captions of the model that name another group than the labelled one.
+
+    Args:
+        seen: what captions say.
+        most: how many; they are drawn by a hash of their images' ids, so any order of the input
+            gives the same.
+    """
+    captions, named = seen.corpus.side("model"), seen.named("model")
+    labelled = seen.codes[captions.images]
+    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+    chosen = wrong[np.argsort(seen.corpus.keys[captions.images[wrong]], kind="stable")[:most]]
+    return [
+        {
+            "image_id": seen.corpus.ids[captions.images[i]],
+            "labelled": seen.groups[labelled[i]],
+            "named": seen.groups[named[i]],
+            "caption": captions.text(i),
+            "wrong": len(wrong),
+        }
+        for i in chosen.tolist()
+    ]
 
 
 def outcome_table(seen: Seen, side: str) -> sparse.csr_array:

@@ -11,10 +11,13 @@ from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.bibliography import bibtex
+from bias_pipeline.report.cells import captioners
+from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
 from bias_pipeline.report.fronts import front_sections
 from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Report, Section
-from bias_pipeline.report.words import word_sections
+from bias_pipeline.report.summary import summaries
+from bias_pipeline.report.words import section, word_files
 from bias_pipeline.results import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -104,13 +107,15 @@ def report_of_folder(folder: Path) -> Report:
     """
     results, skipped = read_results(folder)
     draws, damaged = _read_draws(folder, results)
-    words, unread = word_sections(folder)
-    faults = [*skipped, *damaged, *unread]
+    words, unread = word_files(folder)
+    misnamed, torn = misnamed_of(ResultStore(folder), results)
+    faults = [*skipped, *damaged, *torn, *unread]
     if skipped:
         faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
     for sentence in faults:
         log.warning("%s", sentence)
-    return report_of(results, draws, words, faults)
+    behind = Behind(misnamed, revealing_of(words))
+    return report_of(results, draws, [section(own) for own in words], faults, behind)
 
 
 def report_of(
@@ -118,6 +123,7 @@ def report_of(
     draws: Mapping[str, Mapping[str, Draws]],
     further: Sequence[Section] = (),
     faults: Sequence[str] = (),
+    behind: Behind = NOTHING,
 ) -> Report:
     """All that is told of some results.
 
@@ -126,12 +132,13 @@ def report_of(
         draws: run id to the headlines under resampling; without them nothing is compared.
         further: sections that rest on other files than the runs'.
         faults: what a reader must know of what is left out, a sentence each.
+        behind: examples for the numbers of the first screen.
     """
     results, namesakes = told_apart(results)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
     found = contests(results, known, least=1)
     rows = [row for result in results for row in result.rows]
-    captioners = dict.fromkeys(row.captioner for row in rows)
+    names = captioners(results)
     sections = [
         *([Section(title="Left out", texts=faults)] if faults else []),
         *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
@@ -142,12 +149,23 @@ def report_of(
         *further,
     ]
     return Report(
-        title="Bias amplification of image captioners",
-        described=f"{len(captioners)} captioners, {len(results)} runs, {len(rows)} numbers. "
-        f"Written by bias_pipeline {__version__}.",
+        title=f"Bias of {names[0] if len(names) == 1 else f'{len(names)} captioners'}",
+        described=f"{_count(len(names), 'captioner')}, {_count(len(results), 'run')}, "
+        f"{_count(len(rows), 'number')}. Written by bias_pipeline {__version__}.",
         sections=sections,
         limits=LIMITS,
         runs={r.run_id: r.manifest for r in results},
         rows=rows,
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
+        summaries=summaries(results, behind),
     )
+
+
+def _count(number: int, thing: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> _count(1, "run"), _count(2000, "run")
+        ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bias_pipeline.analysis.pareto import Front, fronts
+from bias_pipeline.analysis.pareto import Front, fronts, listed
 from bias_pipeline.report.figures import scatter
+from bias_pipeline.report.sections import MOST_DRAWN
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.report.tables import headline_name
 from bias_pipeline.results import Result
@@ -24,9 +25,10 @@ def front_sections(
         yield Section(
             title=title,
             texts=[f"{front.verdict()}."],
-            figures=[scatter(pairs, title, names)],
+            figures=[scatter(pairs, title, names)] if len(pairs) <= MOST_DRAWN else [],
             sheets=[_places(front, names)],
             metrics=[first.quality.metric, first.bias.metric],
+            chapter="Quality against bias",
         )
 
 
@@ -36,7 +38,7 @@ def _places(front: Front, names: Sequence[str]) -> Sheet:
             place.bias.captioner,
             Number.of(place.quality),
             Number.of(place.bias),
-            ", ".join(place.beaten_by) or None,
+            listed(place.beaten_by) or None,
             Number(place.share, fraction=True, digits=0),
         ]
         for place in front.places

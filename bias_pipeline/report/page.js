@@ -11,7 +11,7 @@
   const places = all(".chart"); // in the order of the charts
   const drawn = new Map(); // of a chart's number its view
 
-  const wanted = () => find.value.toLowerCase().split(",").map((word) => word.trim()).filter(Boolean);
+  const wanted = () => (find ? find.value : "").toLowerCase().split(",").map((word) => word.trim()).filter(Boolean);
   const isShown = (captioner) => {
     const words = wanted();
     return !words.length || words.some((word) => captioner.toLowerCase().includes(word));
@@ -33,7 +33,13 @@
     const { captioner } = section.dataset;
     const out = !isTold(JSON.parse(section.dataset.metrics)) || (captioner && !isShown(captioner));
     leave(section, out);
-    leave(document.querySelector(`nav a[href="#${section.querySelector("h2").id}"]`).parentElement, out);
+  }
+
+  // A chapter is linked as long as something of it is shown.
+  function filterChapter(chapter) {
+    const out = !chapter.querySelector("section:not(.out)");
+    leave(chapter, out);
+    leave(document.querySelector(`nav a[href="#${chapter.querySelector("h2").id}"]`).parentElement, out);
   }
 
   function filterChart(view, number) {
@@ -48,6 +54,7 @@
   function filter() {
     all("table").forEach(filterTable);
     all("section[data-metrics]").forEach(filterSection);
+    all(".chapter").forEach(filterChapter);
     for (const [number, view] of drawn) filterChart(view, number);
     const shown = [...names].filter(isShown).length;
     told.textContent = `${shown} of ${names.size} captioners`;
@@ -113,9 +120,11 @@
     all("figure").forEach((figure) => near.observe(figure));
   }
 
-  document.getElementById("filter").hidden = false;
-  find.addEventListener("input", filter);
-  metric.addEventListener("change", filter);
-  filter();
+  if (find) {
+    document.getElementById("filter").hidden = false;
+    find.addEventListener("input", filter);
+    metric.addEventListener("change", filter);
+    filter();
+  }
   if (charts.length) drawWhenNear();
 })();

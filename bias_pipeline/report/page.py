@@ -15,6 +15,8 @@ from bias_pipeline.results import Result
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.terminal import printable
 
+MOST_RUNS = 200  # whose settings are in the page
+
 
 def write_page(folder: Path, out: Path) -> None:
     """Write the report of all finished runs of a folder.
@@ -64,8 +66,9 @@ def html(report: Report) -> str:
     own = interaction.scripts(plots)
     text = environment.get_template("page.html.j2").render(
         report=report,
-        runs=[{"name": name, "manifest": _json(told)} for name, told in report.runs.items()],
+        runs=_runs(report),
         metrics=sorted({row.metric for row in report.rows}),
+        names={row.captioner for row in report.rows},
         charts=interaction.data(plots) if own and plots else "",
         sources=[script.source for script in own],
     )
@@ -81,5 +84,13 @@ def _inert(text: str) -> str:
     )
 
 
+def _runs(report: Report) -> list[dict[str, str]]:
+    """Name and settings of each run; of very many a page would be nothing else."""
+    if len(report.runs) > MOST_RUNS:
+        return []
+    return [{"name": name, "manifest": _json(told)} for name, told in report.runs.items()]
+
+
 def _json(manifest: Mapping[str, object]) -> str:
-    return json.dumps(dict(manifest), indent=1, ensure_ascii=False)
+    told = {key: value for key, value in manifest.items() if key != "image_std"}
+    return json.dumps(told, indent=1, ensure_ascii=False)

@@ -6,13 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from bias_pipeline.analysis.compare import Contest
+from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.cells import latest, trained, varying
 from bias_pipeline.report.figures import forest, quadrants
+from bias_pipeline.report.panels import tone_of
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
-from bias_pipeline.report.tables import arrow, headline_name, neutral_of, reading
+from bias_pipeline.report.tables import arrow, headline_name, legend, marks, neutral_of, reading
 from bias_pipeline.results import Result, Row
 
 MOST_PARTS = 40
+MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
 FEWEST_RANKED = 4
 BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
@@ -20,7 +24,7 @@ BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paire
 def overviews(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[Section]:
     """One table for each data set and attribute: captioners against metrics."""
     groups: dict[tuple[str, str], list[Result]] = {}
-    for result in sorted(results, key=_started):  # of two runs of a cell the later one is shown
+    for result in latest(results):
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
     best = {name for contest in found for name in _best(contest)}
     for (dataset, attribute), own in groups.items():
@@ -29,10 +33,13 @@ def overviews(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
             title=f"{attribute}, data set {dataset}",
             texts=[
                 "Headlines with their intervals, in per cent where they are fractions. "
-                f"↑ above the value that means no bias, ↓ below, ≈ the interval holds it. {BOLD}"
+                f"↑ above the value that means no bias, ↓ below, ≈ the interval holds it. {BOLD} "
+                "Grey: it follows how much is said, or a part beside it decides; nothing is "
+                "concluded from it."
             ],
             sheets=[table.sheet(), *table.agreement()],
-            notes=_notes(own),
+            notes=[*_notes(own), *legend(own)],
+            chapter="All headlines",
         )
 
 
@@ -50,7 +57,7 @@ class _Matrix:
         self.best = frozenset(best)
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
         self.columns: dict[str, str] = {}  # its name to its metric
-        several = _several(results)
+        several = varying(results)
         for result in results:
             for row in result.rows:
                 if row.part in HEADLINES:
@@ -68,16 +75,16 @@ class _Matrix:
     def _line(self, captioner: str) -> list[Cell]:
         own = self.cells[captioner]
         row, result = next(iter(own.values()))
-        mark = "" if _trained(result) else " †"
+        mark = "" if trained(result) else " †"
         cells = [self._headline(*own[name]) if name in own else None for name in self.columns]
-        shares = (
-            Number(rate, fraction=True, digits=0) for rate in (row.coverage, row.neutral_rate)
-        )
-        return [captioner + mark, *cells, Number(row.n_images, digits=0), *shares]
+        covered = Number(row.coverage, fraction=True, digits=0, mark=marks(row, result))
+        silent = Number(row.neutral_rate, fraction=True, digits=0)
+        return [captioner + mark, *cells, Number(row.n_images, digits=0), covered, silent]
 
     def _headline(self, row: Row, result: Result) -> Number:
         pointing = arrow(row, neutral_of(result, row.part))
-        return Number.of(row, pointing, best=(row.run_id, row.part) in self.best)
+        best = (row.run_id, row.part) in self.best
+        return Number.of(row, pointing, _tone(result, row.part, pointing), best)
 
     def agreement(self) -> list[Sheet]:
         """How alike metrics rank captioners, where there are enough of both."""
@@ -99,26 +106,13 @@ class _Matrix:
         return [Sheet(caption, ["metric", *map(str, ranks)], rows, folded=True)]
 
 
-def _several(results: Sequence[Result]) -> list[str]:
-    """Settings in which cells of one metric and captioner differ."""
-    found = []
-    for key in ("encoder", "head", "masking", "alignment", "scoring"):
-        seen: dict[tuple[str, str], set[object]] = {}
-        for result in results:
-            row = result.rows[0]
-            seen.setdefault((row.metric, row.captioner), set()).add(getattr(row, key))
-        if any(len(values) > 1 for values in seen.values()):
-            found.append(key)
-    return found
-
-
-def _started(result: Result) -> str:
-    return str(result.manifest.get("started", ""))
-
-
-def _trained(result: Result) -> bool:
-    corpus = result.manifest.get("corpus", {})
-    return isinstance(corpus, Mapping) and corpus.get("trained_on_reference") is True
+def _tone(result: Result, headline: str, mark: str) -> str:
+    """How a headline is coloured; nothing is concluded from one that another part decides for."""
+    for finding in verdict([result]).findings:
+        if finding.headline == headline:
+            decides = finding.question not in JUDGED or finding.row.part == headline
+            return tone_of(finding, mark) if decides else "doubt"
+    return ""
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
@@ -131,11 +125,13 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
             key = (first.metric, first.attribute, first.dataset)
             groups.setdefault(key, []).append((first, parts["t_to_a"]))
     for (metric, attribute, dataset), pairs in groups.items():
+        if len(pairs) == 1:  # the first screen has it, and one cross compares nothing
+            continue
         title = f"{metric}: directions, {attribute}, {dataset}"
         yield Section(
             title=title,
             texts=["Right: attribute to task is amplified. Up: task to attribute is."],
-            figures=[quadrants(pairs, title)],
+            figures=[quadrants(pairs, title)] if len(pairs) <= MOST_DRAWN else [],
             sheets=[
                 Sheet(
                     "The numbers of the figure",
@@ -145,6 +141,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
                 )
             ],
             metrics=[metric],
+            chapter="Directions",
         )
 
 
@@ -156,12 +153,19 @@ def contested(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
         told = reading(by_id[rows[0].run_id])
         neutral = neutral_of(by_id[rows[0].run_id], contest.part)
         title = f"{headline_name(rows[0])}, {rows[0].attribute}, {rows[0].dataset}"
+        several, many = len(rows) > 1, len(rows) > MOST_DRAWN
         yield Section(
             title=title,
             texts=[f"{told.get('title', contest.metric)}: {told.get('direction', '')}."],
-            figures=[forest(rows, neutral, title)],
-            sheets=[_standings(contest), *_parts(contest, by_id)],
+            figures=[forest(rows, neutral, title)] if several and not many else [],
+            sheets=[
+                *([_standings(contest)] if several else []),
+                *([] if many else _parts(contest, by_id)),
+            ],
+            notes=[f"Of more than {MOST_DRAWN} captioners nothing is drawn; parts: rows.csv"]
+            * many,
             metrics=[contest.metric],
+            chapter="Leaderboards" if several else "Parts of each metric",
         )
 
 
@@ -181,7 +185,12 @@ def _standings(contest: Contest) -> Sheet:
     ]
     head = ["captioner", "value", "group", "p", "images", "seeds"]
     order = "Best" if contest.quality else "Fairest"
-    return Sheet(f"{order} first; captioners that share a letter cannot be told apart", head, lines)
+    letters = "captioners that share a letter cannot be told apart"
+    if contest.against_first:
+        letters = (
+            f"a: cannot be told apart from the first, the only one of {len(lines)} compared with"
+        )
+    return Sheet(f"{order} first; {letters}", head, lines)
 
 
 def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:

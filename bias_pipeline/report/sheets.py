@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from bias_pipeline.report.figures import Plot
 from bias_pipeline.report.tables import number, percent
 from bias_pipeline.results import Row
+
+if TYPE_CHECKING:
+    from bias_pipeline.report.summary import Summary
 
 STRONG = 0.3
 STRONGEST = 0.9
@@ -29,6 +33,7 @@ class Number:
         fraction: whether people see it in per cent; files hold fractions.
         digits: behind the point, as people see it.
         mark: an arrow behind it: where it points.
+        tone: ``worse`` or ``better`` than neutral, ``doubt`` where nothing is concluded from it.
         best: whether a test says that it is fairer than every other of its column.
     """
 
@@ -38,14 +43,15 @@ class Number:
     fraction: bool = False
     digits: int = 2
     mark: str = ""
+    tone: str = ""
     best: bool = False
 
     @classmethod
-    def of(cls, row: Row, mark: str = "", best: bool = False) -> Number:
+    def of(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> Number:
         """Value and interval of a row."""
         fraction = row.unit == "fraction"
         digits = 1 if fraction else 2
-        return cls(row.value, row.ci_low, row.ci_high, fraction, digits, mark, best)
+        return cls(row.value, row.ci_low, row.ci_high, fraction, digits, mark, tone, best)
 
     @property
     def text(self) -> str:
@@ -142,6 +148,7 @@ class Section:
         notes: paragraphs below the tables.
         metrics: those it tells of; empty if it tells of all.
         captioner: the only one it tells of; empty if there are more.
+        chapter: under which heading it is folded; empty: it stands open, under its own.
     """
 
     title: str
@@ -151,6 +158,7 @@ class Section:
     notes: Sequence[str] = ()
     metrics: Sequence[str] = ()
     captioner: str = ""
+    chapter: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,7 @@ class Report:
         runs: run id to its manifest.
         rows: every number of every run.
         bibtex: the sources of the metrics.
+        summaries: what is answered first, one for each attribute and data set.
     """
 
     title: str
@@ -174,3 +183,17 @@ class Report:
     runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     rows: Sequence[Row] = ()
     bibtex: str = ""
+    summaries: Sequence[Summary] = ()
+
+    def chapters(self) -> list[tuple[str, list[Section]]]:
+        """Sections under their headings, in the order of reading.
+
+        Example:
+            >>> report = Report("t", "", [Section("a", chapter="c"), Section("b", chapter="c")], [])
+            >>> [(name, len(own)) for name, own in report.chapters()]
+            [('c', 2)]
+        """
+        found: dict[str, list[Section]] = {}
+        for section in self.sections:
+            found.setdefault(section.chapter or section.title, []).append(section)
+        return list(found.items())

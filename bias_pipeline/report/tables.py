@@ -31,6 +31,10 @@ CHOICES = (
 _NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 BLANK, UNCOVERED = "‡", "§"
+MARKS = {
+    BLANK: "blank captions, counted above, are absent: they lower the coverage",
+    UNCOVERED: f"rests on less than {COVERAGE:.0%} of the labelled images: no verdict",
+}
 
 
 def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] = ()) -> None:
@@ -203,7 +207,7 @@ def _line(
         *names,
         *scores,
         p_cell(first.p_value),
-        percent(first.coverage, 0) + _marks(first, result),
+        f"{percent(first.coverage, 0)} {marks(first, result)}".rstrip(),
         percent(first.neutral_rate, 0),
         str(first.n_images),
         *attacked,
@@ -216,9 +220,16 @@ def _shown(result: Result) -> Row:
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
 
-def _marks(row: Row, result: Result) -> str:
-    """Signs beside a coverage: blank captions, and too few images for a verdict."""
-    return f" {BLANK}" * has_blanks(result) + f" {UNCOVERED}" * (row.coverage < COVERAGE)
+def marks(row: Row, result: Result) -> str:
+    """Signs beside a coverage, of :data:`MARKS`: blank captions, too few images for a verdict."""
+    used = {BLANK: has_blanks(result), UNCOVERED: row.coverage < COVERAGE}
+    return " ".join(mark for mark, own in used.items() if own)
+
+
+def legend(results: Sequence[Result]) -> list[str]:
+    """What those of the :data:`MARKS` mean that stand beside a coverage."""
+    used = {mark for own in results for mark in marks(_shown(own), own).split()}
+    return [f"{mark} {told}" for mark, told in MARKS.items() if mark in used]
 
 
 def has_blanks(result: Result) -> bool:
@@ -289,12 +300,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
             "† not known to be trained on captions of this data set: read a bias difference, "
             "not an amplification"
         )
-    if any(has_blanks(result) for result in results):
-        notes.append(f"{BLANK} blank captions, counted above, are absent: they lower the coverage")
-    if any(_shown(result).coverage < COVERAGE for result in results):
-        notes.append(
-            f"{UNCOVERED} rests on less than {COVERAGE:.0%} of the labelled images: no verdict"
-        )
+    notes += legend(results)
     return [*notes, "↑ above neutral, ↓ below, ≈ the interval holds it", *_directions(results)]
 
 

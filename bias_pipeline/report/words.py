@@ -7,6 +7,7 @@ each word of each example, ``words-RUN.sha256`` their checksums. Gains and weigh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from bias_pipeline.sealed import read_unchanged, sha256
 from bias_pipeline.terminal import say
 
 SHOWN = 20
+MOST_REVEALING = 8
 _ENDS = ("", "_ci_low", "_ci_high")
 _SIDES = ("model", "human", "difference")
 NETWORK = (
@@ -164,17 +166,23 @@ def _example(lines: Sequence[dict[str, str]]) -> Example:
     return Example(first["side"], first["image"], first["group"], log_odds, words)
 
 
-def word_sections(folder: Path) -> tuple[list[Section], list[str]]:
-    """A section for each file of words in a folder, and a sentence on each that cannot be read."""
+def word_files(folder: Path) -> tuple[list[Words], list[str]]:
+    """What a folder's files of words hold, and a sentence on each that cannot be read."""
     found, unread = [], []
     for path in sorted(folder.glob("words-*.csv")):
         try:
-            found.append(section(read_words(path)))
+            found.append(read_words(path))
         except DataError as error:
             unread.append(f"{error}. It is not reported")
         except (ValueError, LookupError) as error:
             unread.append(f"{path} is not a whole file of words ({error}); it is not reported")
     return found, unread
+
+
+def revealing(found: Words) -> Sheet:
+    """The words that give most away in the model's captions, in short."""
+    first = _sheet(found, "model", f"The {MOST_REVEALING} words that give most away")
+    return replace(first, rows=first.rows[1 : MOST_REVEALING + 1])
 
 
 def section(found: Words) -> Section:
@@ -196,6 +204,7 @@ def section(found: Words) -> Section:
         texts=texts,
         sheets=[*tables[:2], *_examples(found), *tables[2:]],
         captioner=found.captioner,
+        chapter="Words that give the group away",
     )
 
 

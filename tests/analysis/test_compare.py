@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bias_pipeline.analysis.compare import Contest, contests
+from bias_pipeline.analysis.compare import ALL_PAIRS, Contest, contests
 from bias_pipeline.results import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.report.test_tables import row
@@ -51,6 +51,13 @@ def test_equal_captioners_share_a_letter() -> None:
         s.row.captioner: s.letters for s in contest({"a": 0.3, "b": 0.3, "c": 0.9}).standings
     }
     assert letters == {"a": "a", "b": "a", "c": "b"}
+
+
+def test_of_very_many_each_is_compared_with_the_fairest_alone() -> None:
+    found = contest({f"c{i}": 0.1 if i < 2 else 0.9 for i in range(ALL_PAIRS + 1)})
+    letters = [standing.letters for standing in found.standings]
+    assert found.against_first
+    assert letters == ["a", "a", *[""] * (ALL_PAIRS - 1)]
 
 
 def test_cells_that_differ_in_more_are_not_compared() -> None:

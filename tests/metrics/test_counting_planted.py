@@ -17,7 +17,7 @@ from bias_pipeline.metrics.ba_mals import BiasAmplificationMALS
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting import FEWEST_BUNDLES, MOST_BUNDLES
-from bias_pipeline.metrics.gender_error import GenderError
+from bias_pipeline.metrics.gender_error import MOST_EXAMPLES, GenderError
 from bias_pipeline.metrics.gender_ratio import GenderRatio
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER, make_corpus
@@ -157,6 +157,25 @@ def test_error_and_ratio_by_hand() -> None:
     assert "human" not in error
     ratio = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
     assert [ratio[p].estimate.value for p in ("model", "human", "score")] == [0.5, 1.5, -1.0]
+
+
+def test_captions_that_name_the_wrong_group_are_shown() -> None:
+    texts = ["a man", "a woman", "a man and a woman", "a person"]
+    corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])
+    (line,) = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
+    group = corpus.groupings[GENDER.name].names[1]
+    assert (line["caption"], line["named"], line["wrong"]) == ("a woman", group, 1)
+
+
+def test_of_many_wrong_captions_a_dozen_is_shown() -> None:
+    corpus = make_corpus([record(i, "a woman", "m") for i in range(50)])
+    lines = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
+    assert (len(lines), lines[0]["wrong"]) == (MOST_EXAMPLES, 50)
+
+
+def test_where_nobody_is_misnamed_there_is_no_table() -> None:
+    corpus = make_corpus([record(i, "a man", "m") for i in range(5)])
+    assert GenderError(GENDER, FEW).compute(corpus, splits=[]).tables == {}
 
 
 def test_a_ratio_to_nobody_is_absent() -> None:

@@ -11,7 +11,7 @@ from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
 from bias_pipeline.door import main
 from bias_pipeline.report.content import report_of
 from bias_pipeline.report.page import html
-from bias_pipeline.report.words import read_words, save_words, section, word_sections
+from bias_pipeline.report.words import read_words, save_words, section, word_files
 from bias_pipeline.sealed import sha256
 from tests.report.test_page import result
 from tests.report.test_tables import HOSTILE
@@ -65,15 +65,15 @@ def test_a_damaged_file_is_passed_over_and_told(tmp_path: Path) -> None:
     (tmp_path / "words-x.csv").write_text("a,b\n1,2\n")
     (tmp_path / "words-y.csv").write_text("")
     save_words(tmp_path, "z", found("a"))
-    sections, unread = word_sections(tmp_path)
-    assert (len(sections), len(unread), "words-x.csv" in unread[0]) == (1, 2, True)
+    held, unread = word_files(tmp_path)
+    assert (len(held), len(unread), "words-x.csv" in unread[0]) == (1, 2, True)
 
 
 def test_a_file_that_is_cut_between_two_lines_is_not_read(tmp_path: Path) -> None:
     path = save_words(tmp_path, "run", found("a", "b"))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
-    sections, unread = word_sections(tmp_path)
-    assert (sections, "checksum" in unread[0]) == ([], True)
+    held, unread = word_files(tmp_path)
+    assert (held, "checksum" in unread[0]) == ([], True)
 
 
 @pytest.mark.parametrize("text", ["side,ngram\nmodel,a\n", '"a\n', "\x00", "side,ngram\n=1,b\n"])
@@ -81,7 +81,7 @@ def test_a_foreign_file_with_a_fitting_checksum_ends_no_report(tmp_path: Path, t
     path = save_words(tmp_path, "run", found("a"))
     path.write_text(text)
     path.with_suffix(".sha256").write_text(f"{sha256(text.encode())}  {path.name}\n")
-    assert len(word_sections(tmp_path)[1]) == 1
+    assert len(word_files(tmp_path)[1]) == 1
 
 
 def test_the_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_door_writes_prints_and_reports(
     monkeypatch.chdir(tmp_path)
     small = ["dataset.n_images=200", "seeds=1", "metric.positions=1"]
     code = main(["analysis", "words", *small, "captioner=amplifier,terse", "--resamples", "2"])
-    assert (code, len(word_sections(tmp_path / "outputs")[0])) == (0, 2)
+    assert (code, len(word_files(tmp_path / "outputs")[0])) == (0, 2)
     assert "What the captioner added" in capsys.readouterr().out
 
 

@@ -1,0 +1,16 @@
+"""Finished cells side by side."""
+
+from __future__ import annotations
+
+from bias_pipeline.report.cells import latest
+from bias_pipeline.results import Result
+from tests.report.test_tables import row
+
+
+def run(run_id: str, captioner: str, started: str) -> Result:
+    return Result(run_id, [row(run_id=run_id, captioner=captioner)], {"started": started})
+
+
+def test_of_two_runs_of_a_cell_the_later_is_shown() -> None:
+    found = latest([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
+    assert [own.run_id for own in found] == ["late"]

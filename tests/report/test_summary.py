@@ -1,0 +1,294 @@
+"""What a report answers first: in the HTML itself, with people's value, and what stays open."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.report.content import report_of_folder
+from bias_pipeline.report.page import html, page
+from bias_pipeline.report.panels import Axis
+from bias_pipeline.report.plain import DEEDS, PANELS, READINGS
+from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.stats.bootstrap import Draws
+from experiments.browser import PROGRAM, Browser, browser
+from tests.report.test_page import Elements
+from tests.report.test_tables import row
+
+REFRESH = '"><meta http-equiv="refresh" content="0;url=https://refresh.invalid/">'
+ALIKE = {"words": 10.0, "vocabulary": 100.0, "neutral": 0.3}
+ERROR = {
+    "title": "Gender error",
+    "direction": "lower is fairer",
+    "question": "misgendering",
+    "readings": {"score": {"part": "named", "follows": [], "named": True}},
+    "neutral": {"score": 0.0},
+    "range": {"score": [0.0, 1.0]},
+}
+LEAK = {
+    "title": "Leakage",
+    "direction": "lower is fairer",
+    "question": "leakage",
+    "readings": {"score": {"part": "score", "follows": ["words"], "named": False}},
+    "neutral": {"score": 0.0},
+    "range": {"score": [-1.0, 1.0]},
+}
+GOOD = {**LEAK, "direction": "higher is better", "question": "quality"}
+
+
+def result(
+    metric: str = "gender_error",
+    captioner: str = "sat",
+    value: float = 0.11,
+    told: dict[str, object] | None = None,
+    words: float = 10.0,
+    **more: object,
+) -> Result:
+    """A cell whose captioner is ``value`` above people, who are at one per cent."""
+    told = told or {"gender_error": ERROR, "quality": GOOD}.get(metric, LEAK)
+    own = {"metric": metric, "captioner": captioner, "run_id": f"{metric}-{captioner}"}
+    base = row(**{**own, "attribute": "gender", "neutral_rate": 0.3, "coverage": 1.0, **more})
+    numbers = {"score": value, "named": value + 0.01, "named:increase": value}
+    rows = [
+        replace(base, part=part, value=v, ci_low=v - 0.005, ci_high=v + 0.005)
+        for part, v in numbers.items()
+    ]
+    rows.append(replace(base, part="named:human", value=0.01))
+    speech = {"model": {**ALIKE, "words": words}, "human": ALIKE}
+    corpus = {"captioned": 1.0, "blanks": {"model": 0}, "trained_on_reference": True}
+    manifest = {"metric": told, "speech": speech, "corpus": corpus, "started": "2026-01-02T03:04"}
+    return Result(base.run_id, rows, {**manifest, "notes": [], "config": None})
+
+
+def first_screen(results: list[Result]) -> str:
+    """What stands before the chapters, without scripts."""
+    return page(results, {}).partition("<nav")[0].partition("<body>")[2]
+
+
+def words_of(text: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]+>", " ", text)).split())
+
+
+def lines_of(text: str) -> list[str]:
+    return re.findall(r'<div class="line[^"]*">(?=<div>)(.*?)(?=<div class="line)', text, re.DOTALL)
+
+
+# --- the verdict
+
+
+def test_the_verdict_has_peoples_value_beside_the_captioners() -> None:
+    told = words_of(first_screen([result()]))
+    assert (
+        "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
+        "captions that name one, people 1.0 %; p <0.001)." in told
+    )
+
+
+def test_what_is_not_found_is_said() -> None:
+    told = words_of(first_screen([result(value=0.001)]))
+    assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in told
+
+
+def test_what_cannot_be_told_is_said_with_its_reason() -> None:
+    told = words_of(first_screen([result("lic", words=5.0)]))
+    assert "Whether it gives gender away more than people do cannot be told." in told
+    assert "lic: moved by how it speaks: it writes 5.0 words a caption and people 10.0" in told
+
+
+def test_questions_that_no_run_asks_are_named() -> None:
+    told = words_of(first_screen([result()]))
+    assert "No run asks whether it gives gender away" in told
+
+
+def test_several_captioners_are_told_together() -> None:
+    results = [result(captioner=name, value=v) for name, v in (("a", 0.1), ("b", 0.2))]
+    told = words_of(first_screen(results))
+    assert "All 2 name the wrong gender more often than people do" in told
+    assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in told
+
+
+def test_facts_stand_on_top() -> None:
+    told = words_of(first_screen([result()]))
+    assert "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0" in told
+
+
+def test_the_verdict_needs_no_script() -> None:
+    tags = {tag for tag, _ in Elements(first_screen([result()])).found}
+    assert "script" not in tags
+
+
+# --- the figure
+
+
+def test_metrics_are_lines_of_one_captioner() -> None:
+    found = lines_of(first_screen([result(), result("lic"), result("leakage")]))
+    assert [re.search("<small>([a-z_]+)", line)[1] for line in found] == [  # type: ignore[index]
+        "gender_error",
+        "lic",
+        "leakage",
+    ]
+
+
+def test_captioners_are_lines_of_several_the_fairest_first() -> None:
+    found = first_screen([result(captioner="a", value=0.3), result(captioner="b", value=0.2)])
+    assert [words_of(line)[0] for line in lines_of(found)] == ["b", "a"]
+
+
+def test_what_follows_how_much_is_said_is_grey_and_says_so() -> None:
+    found = first_screen([result("lic", words=5.0)])
+    assert '<div class="line doubt">' in found
+    assert "moved by how it speaks" in lines_of(found)[0]
+
+
+@pytest.mark.parametrize(("value", "tone"), [(0.2, "better"), (-0.2, "worse")])
+def test_colours_follow_the_sense_of_quality(value: float, tone: str) -> None:
+    assert f'<div class="strip {tone}">' in first_screen([result("quality", value=value)])
+
+
+def test_of_many_captioners_some_are_shown_and_it_is_said() -> None:
+    text = first_screen([result(captioner=f"c{i}", value=i / 100) for i in range(30)])
+    assert len(lines_of(text)) == 12
+    assert "The first 6 and the last 6 of 30" in text
+
+
+def test_an_axis_holds_every_interval() -> None:
+    text = first_screen([result("lic", value=v, captioner=f"c{v}") for v in (-0.9, 0.0, 0.9)])
+    places = [float(own) for own in re.findall(r'(?:x1|x2|cx)="([-0-9.]+)%"', text)]
+    assert min(places) >= 0
+    assert max(places) <= 100
+
+
+def test_what_has_no_value_has_no_place() -> None:
+    assert Axis(0.0, 1.0, False, ()).at(float("nan")) is None
+
+
+@pytest.mark.parametrize("mark", ["‡", "§"])
+def test_marks_are_explained(mark: str) -> None:
+    own = result(coverage=0.4)
+    own.manifest["corpus"]["blanks"]["model"] = 3  # type: ignore[index]
+    assert f"<li>{mark} " in first_screen([own])
+
+
+@pytest.mark.parametrize("metric", choices_of(conf_dir() / "metric"))
+def test_every_metric_is_told_in_plain_words(metric: str) -> None:
+    """A new metric needs a line in ``report/plain.py``."""
+    assert set(READINGS[metric]) <= set(HEADLINES)
+    assert READINGS[metric]
+
+
+def test_every_deed_belongs_to_a_question() -> None:
+    assert set(DEEDS) - {"tasks"} <= set(PANELS)
+
+
+# --- examples
+
+
+def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path: Path) -> None:
+    line = {"image_id": "1", "labelled": "male", "named": "female", "wrong": 7}
+    own = replace(result(), tables={"misnamed": [{**line, "caption": "a <b>woman</b>"}]})
+    ResultStore(tmp_path).save(own)
+    text = html(report_of_folder(tmp_path)).partition("<nav")[0]
+    assert "1 of the 7 captions that name the wrong group" in text
+    assert "a &lt;b&gt;woman&lt;/b&gt;" in text
+
+
+def test_runs_that_hold_no_captions_say_so() -> None:
+    assert "The runs hold no captions to show" in first_screen([result()])
+
+
+# --- many
+
+
+def test_five_hundred_captioners_end_in_time() -> None:
+    rng = np.random.default_rng(0)
+    results = [result("lic", captioner=f"c{i}", value=i / 1000) for i in range(500)]
+    noise = rng.normal(scale=0.01, size=(200, 2))
+    draws = {
+        own.run_id: {"score": Draws(np.full(2, own.rows[0].value), own.rows[0].value + noise)}
+        for own in results
+    }
+    started = time.process_time()
+    text = page(results, draws)
+    assert time.process_time() - started < 10
+    assert "the only one of 500 compared with" in text
+    assert "<figure>" not in text
+
+
+# --- in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if PROGRAM is None:
+        pytest.skip("no Chromium here")
+    with browser(120) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of one captioner with a hostile name, by long and short readings."""
+    names = ("gender_error", "lic", "leakage", "quality")
+    results = [
+        result(name, captioner=REFRESH, words=5.0 if name == "lic" else 10) for name in names
+    ]
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page(results, {}), encoding="utf-8")
+    return path
+
+
+def test_a_name_that_would_refresh_cannot_leave_the_page(chromium: Browser, written: Path) -> None:
+    chromium.show(written)
+    time.sleep(0.3)
+    assert chromium.run("document.querySelectorAll('meta[http-equiv=refresh]').length") == 0
+    assert (chromium.run("location.href"), chromium.requests) == (
+        written.as_uri(),
+        [written.as_uri()],
+    )
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_answer_is_on_the_first_screen(
+    chromium: Browser, written: Path, width: int, height: int, dark: bool
+) -> None:
+    chromium.show(written, width, height, dark)
+    bottom = chromium.run(
+        "[...document.querySelectorAll('.verdict')].at(-1).getBoundingClientRect().bottom"
+    )
+    assert 0 < bottom < height
+    assert chromium.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1440, 800, 390])
+def test_labels_neither_collide_nor_vanish(chromium: Browser, written: Path, width: int) -> None:
+    chromium.show(written, width, 900)
+    boxes = chromium.run(
+        "[...document.querySelectorAll('.line:not(.axis)')].map(line => [...line.children]"
+        ".map(own => own.getBoundingClientRect().toJSON()))"
+    )
+    assert boxes
+    for label, strip, value in boxes:
+        for one, other in ((label, value), (strip, value), (label, strip)):
+            apart_x = one["right"] <= other["left"] + 1 or other["right"] <= one["left"] + 1
+            apart_y = one["bottom"] <= other["top"] + 5 or other["bottom"] <= one["top"] + 5
+            assert apart_x or apart_y
+        assert min(box[side] for box in (label, strip, value) for side in ("width", "height")) > 10
+
+
+def test_print_has_the_answer_and_the_figure(chromium: Browser, written: Path) -> None:
+    chromium.show(written, 718, 1000)
+    chromium.ask("Emulation.setEmulatedMedia", media="print")
+    shown = "[...document.querySelectorAll('.verdict, .panel')].every(own => own.checkVisibility())"
+    assert chromium.run(shown)
+    assert chromium.run("document.documentElement.scrollWidth") <= 718
+    chromium.ask("Emulation.setEmulatedMedia", media="")
