@@ -130,8 +130,8 @@ def _sure(found: Sequence[Verdict], results: Sequence[Result]) -> str:
         return ""
     amplifies = all(map(trained, results))
     return (
-        f"From {decided} reading{'s' * (decided > 1)} that a captioner cannot move by saying more "
-        "or less. Brackets are 95 % intervals over images and seeds; p is corrected for the "
+        f"From {decided} reading{'s' * (decided > 1)} that how much is said does not move here. "
+        "Brackets are 95 % intervals over images and seeds; p is corrected for the "
         "readings of a question (Holm)."
         + (
             ""
