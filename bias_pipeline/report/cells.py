@@ -11,12 +11,21 @@ SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
 
 def latest(results: Iterable[Result]) -> list[Result]:
     """One result a cell, in the order of their start: of two runs the one that started later."""
-    found: dict[tuple[object, ...], Result] = {}
-    for result in sorted(results, key=started):
-        row = result.rows[0]
-        key = (row.dataset, row.attribute, row.captioner, row.metric)
-        found[(*key, *(getattr(row, name) for name in SETTINGS))] = result
-    return list(found.values())
+    return list({_cell(own): own for own in sorted(results, key=started)}.values())
+
+
+def passed_over(results: Iterable[Result]) -> list[str]:
+    """Metrics of which a run is not the latest of its cell though it has other settings."""
+    every = list(results)
+    shown = {_cell(own): own.manifest.get("config") for own in latest(every)}
+    other = (own for own in every if own.manifest.get("config") != shown[_cell(own)])
+    return list(dict.fromkeys(own.rows[0].metric for own in other))
+
+
+def _cell(result: Result) -> tuple[object, ...]:
+    row = result.rows[0]
+    names = ("dataset", "attribute", "captioner", "metric", *SETTINGS)
+    return tuple(getattr(row, name) for name in names)
 
 
 def varying(results: Iterable[Result]) -> list[str]:

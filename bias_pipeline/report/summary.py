@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bias_pipeline.analysis.doubts import speech_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.report.brief import brief, brief_of_all, joined, named
-from bias_pipeline.report.cells import captioners, corpus_of, latest, started, trained
+from bias_pipeline.report.cells import captioners, corpus_of, latest, passed_over, started, trained
 from bias_pipeline.report.examples import NOTHING, Behind
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.plain import DEEDS
@@ -48,14 +48,14 @@ def summaries(results: Sequence[Result], behind: Behind = NOTHING) -> list[Summa
         behind: examples for the numbers.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
-    for result in latest(results):
+    for result in results:
         row = result.rows[0]
         groups.setdefault((row.attribute, row.dataset), []).append(result)
-    order = dict.fromkeys((r.rows[0].attribute, r.rows[0].dataset) for r in results)
-    return [_summary(*key, groups[key], behind) for key in order]
+    return [_summary(*key, own, behind) for key, own in groups.items()]
 
 
-def _summary(attribute: str, dataset: str, results: Sequence[Result], behind: Behind) -> Summary:
+def _summary(attribute: str, dataset: str, runs: Sequence[Result], behind: Behind) -> Summary:
+    results = latest(runs)
     names = captioners(results)
     by_id = {result.run_id: result for result in results}
     found = {
@@ -70,9 +70,17 @@ def _summary(attribute: str, dataset: str, results: Sequence[Result], behind: Be
         panels=panels_of_one(found[one], by_id, attribute, behind)
         if one
         else panels_of_all(found, by_id, attribute, behind),
-        undecided=_undecided(found, attribute, results),
+        undecided=[*_undecided(found, attribute, results), *_passed_over(runs)],
         several=not one,
     )
+
+
+def _passed_over(runs: Sequence[Result]) -> list[str]:
+    names = passed_over(runs)
+    told = (
+        "was run with other settings too: the latest runs are here, all of them in their folders."
+    )
+    return [f"{joined(names)} {told}"] if names else []
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
@@ -130,8 +138,8 @@ def _sure(found: Sequence[Verdict], results: Sequence[Result]) -> str:
         return ""
     amplifies = all(map(trained, results))
     return (
-        f"From {decided} reading{'s' * (decided > 1)} that a captioner cannot move by saying more "
-        "or less. Brackets are 95 % intervals over images and seeds; p is corrected for the "
+        f"From {decided} reading{'s' * (decided > 1)} that how much is said does not move here. "
+        "Brackets are 95 % intervals over images and seeds; p is corrected for the "
         "readings of a question (Holm)."
         + (
             ""

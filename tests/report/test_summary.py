@@ -116,6 +116,13 @@ def test_several_captioners_are_told_together() -> None:
     assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in told
 
 
+def test_of_two_attributes_both_are_answered_on_top() -> None:
+    both = [result(), result(attribute="race", run_id="r")]
+    top = words_of(first_screen(both).partition('class="facts"')[0])
+    assert "gender, data set x : sat names the wrong gender" in top
+    assert "race, data set x : sat names the wrong race" in top
+
+
 def test_facts_stand_on_top() -> None:
     told = words_of(first_screen([result()]))
     assert "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0" in told
