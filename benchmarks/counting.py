@@ -16,13 +16,13 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from benchmarks.record import publish, table
-from bias_pipeline.attribute import Attribute, TaskVocabulary
-from bias_pipeline.captions import Captions
-from bias_pipeline.composition import cell
-from bias_pipeline.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.config.compose import cell
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import Metric
-from bias_pipeline.metrics.counting import CountingMetric
-from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.metrics.counting.tally import CountingMetric
 from bias_pipeline.text.mentions import attribute_mentions
 from bias_pipeline.text.tasks import task_mentions
 
@@ -193,7 +193,7 @@ def same_in_ours(corpus: Corpus, *overrides: str) -> float:
 
 def _forget() -> None:
     """Read captions anew: a measurement must not profit from the one before."""
-    from bias_pipeline.metrics import counting
+    from bias_pipeline.metrics.counting import tally
     from bias_pipeline.text import mentions, tasks
 
     for own in (mentions.lowered_words, mentions.listed_words, mentions._silent):
@@ -201,8 +201,8 @@ def _forget() -> None:
     mentions._mentions.cache_clear()
     mentions._named.cache_clear()
     tasks._mentions.cache_clear()
-    counting._objects.cache_clear()
-    counting._known.cache_clear()
+    tally._objects.cache_clear()
+    tally._known.cache_clear()
 
 
 def main(only: str = "") -> None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.record import publish, real_data, table
-from bias_pipeline.captions import Captions
-from bias_pipeline.composition import cell
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config.compose import cell
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
 
 CAPTIONS = 200_000
 REPEATS = 5

@@ -2,7 +2,7 @@
 
 import sys
 
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

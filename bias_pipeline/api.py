@@ -19,20 +19,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
-from bias_pipeline.auditing import Audit, Plan, audited
-from bias_pipeline.composition import Cell, read_corpus
-from bias_pipeline.contest import Comparison, compared
+from bias_pipeline.commands.auditing import Audit, Plan, audited
+from bias_pipeline.commands.compare import Comparison, compared
+from bias_pipeline.config.compose import Cell, read_corpus
+from bias_pipeline.config.presets import preset
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
-from bias_pipeline.extras import REPORT
-from bias_pipeline.job import finish
-from bias_pipeline.presets import preset
+from bias_pipeline.io.extras import REPORT
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.page import write_page
-from bias_pipeline.results import Result, Results, ResultStore
+from bias_pipeline.results.store import Result, Results, ResultStore
+from bias_pipeline.sweeps.job import finish
 
 if TYPE_CHECKING:
-    from bias_pipeline.corpus import Corpus
+    from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.datasets.memory import Captions, Labels, Objects
 
 Settings = Mapping[str, Any]
@@ -67,7 +67,7 @@ def score(
             of the metric (``sides=["model"]``).
 
     Returns:
-        The result; :meth:`~bias_pipeline.results.Result.frame` is its table.
+        The result; :meth:`~bias_pipeline.results.store.Result.frame` is its table.
 
     Raises:
         BiasPipelineError: in one sentence, if data or settings are wrong.

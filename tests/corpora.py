@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import Corpus, Record
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", REPOSITORY.parent / "shared" / "data"))

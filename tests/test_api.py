@@ -16,14 +16,15 @@ import pandas as pd
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline import api, audit_command
+from bias_pipeline import api
+from bias_pipeline.commands import audit
+from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.coco_files import human_captions, model_captions, objects_by_id
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.door import main
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.results import Results
+from bias_pipeline.results.store import Results
 
 QUICK = {"seeds": 2, "stats": {"resamples": 50}}
 
@@ -111,7 +112,7 @@ def test_an_audit_is_the_commands(
     scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without people's captions and without figures, for the sake of time."""
-    for module in (api, audit_command):
+    for module in (api, audit):
         monkeypatch.setattr(module, "write_page", lambda folder, path: path.touch())
     labels = scenes.labels[["id", "bb_gender"]]
     labels.to_csv(tmp_path / "labels.csv", index=False)

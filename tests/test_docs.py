@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.door import main
-from bias_pipeline.report.cards import cards
+from bias_pipeline.catalogue.cards import cards
+from bias_pipeline.commands.main import main
+from bias_pipeline.config import compose
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
 from tests.documents import DOCUMENTS, DOOR, blocks, commands, links
@@ -52,9 +52,9 @@ def test_a_command_of_the_footguns_composes(
     """Its first choices; running them all is what the page's numbers were made by."""
     monkeypatch.chdir(tmp_path)
     words = [word for word in shlex.split(line)[3:] if "=" in word]
-    options = composition.options_of(words)
-    composition.check_names(options)
-    composition.compose_config(composition.first_choices(options.overrides), options)
+    options = compose.options_of(words)
+    compose.check_names(options)
+    compose.compose_config(compose.first_choices(options.overrides), options)
 
 
 def test_every_reason_to_skip_a_command_is_that_of_one() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import ownership
-from bias_pipeline.ownership import claimed, is_claimed
+from bias_pipeline.results import ownership
+from bias_pipeline.results.ownership import claimed, is_claimed
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.split import seeds_of
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.split import seeds_of
 from tests.corpora import REPOSITORY
 
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
@@ -40,7 +40,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
         "stats.resamples=2",
         f"paths.outputs={outputs}",
     ]
-    cell = composition.cell(words)
+    cell = compose.cell(words)
     dataset, metric, attribute = (cell.build(key) for key in ("dataset", "metric", "attribute"))
     values = {}
     for name in CAPTIONERS:
@@ -65,7 +65,7 @@ def test_lic_m_lies_near_relics_lstm(found: dict[str, float]) -> None:
 
 @pytest.mark.real
 def test_every_captioner_describes_all_images(data_root: Path) -> None:
-    cell = composition.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
+    cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     assert {len(dataset.load(name, attribute).model) for name in CAPTIONERS[:2]} == {10_780}
 
@@ -78,7 +78,7 @@ def test_lic_of_age_is_what_an_independent_regression_gave(
     """Logistic regression on the same ten splits under RELIC's protocol, measured apart."""
     words = [f"dataset.root={data_root}/relic", f"captioner={captioner}", "stats.resamples=2"]
     words += ["experiment=relic_age", "encoder=ngram", f"paths.outputs={tmp_path}"]
-    cell = composition.cell(words)
+    cell = compose.cell(words)
     corpus, metric = cell.corpus(), cell.build("metric")
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds_of(10)))
     assert 100 * score.parts["score"].estimate.value == pytest.approx(lic, abs=0.15)

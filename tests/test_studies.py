@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bias_pipeline import composition
+from bias_pipeline.config import compose
 from experiments.study import attempted, beyond_chance, rank_agreement
 from tests.corpora import REPOSITORY
 
@@ -111,7 +111,7 @@ def test_rows_are_of_todays_metrics(path: str) -> None:
 
 
 def _version(metric: str) -> int:
-    return composition.cell([f"metric={metric}"]).build("metric").info.version
+    return compose.cell([f"metric={metric}"]).build("metric").info.version
 
 
 def test_no_file_of_rows_is_forgotten() -> None:

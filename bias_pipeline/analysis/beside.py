@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bias_pipeline.attribute import Attribute, Naming
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import SIDES, Corpus
-from bias_pipeline.grid import print_table
-from bias_pipeline.terminal import say
+from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.io.grid import print_table
+from bias_pipeline.io.terminal import say
 from bias_pipeline.text.mentions import Listed, listed_words
 
 END = "(end)"

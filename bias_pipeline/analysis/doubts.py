@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.corpus import BLANK_WARNING
+from bias_pipeline.corpus.corpus import BLANK_WARNING
 from bias_pipeline.metrics.base import Reading
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 
 COVERAGE = 0.5
 

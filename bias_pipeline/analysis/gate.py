@@ -14,7 +14,7 @@ from bias_pipeline.analysis import doubts
 from bias_pipeline.analysis.compare import alike, draws_ranked, higher_is_better
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, Reading
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws, Estimate, two_sided_p
 from bias_pipeline.stats.compare import holm, paired_difference
 

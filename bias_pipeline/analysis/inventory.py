@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bias_pipeline.corpus import SIDES, Corpus
-from bias_pipeline.grid import print_table, print_text
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.io.grid import print_table, print_text
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.datasets.coco import safe_name
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 
 _DIGITS = 8  # of a digest, where nothing else tells two apart
 _PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # its words alone are its name

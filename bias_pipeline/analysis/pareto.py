@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bias_pipeline.analysis.compare import alike, higher_is_better, ranked
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
 FloatArray = npt.NDArray[np.float64]

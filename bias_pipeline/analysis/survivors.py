@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.attribute import Attribute
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import SIDES, Corpus, Grouping
-from bias_pipeline.grid import print_table
-from bias_pipeline.terminal import say
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.io.grid import print_table
+from bias_pipeline.io.terminal import say
 from bias_pipeline.text.tokenize import Tokenize
 
 

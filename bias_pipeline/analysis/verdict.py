@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis import doubts
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.compare import holm, p_of_interval
 
 JUDGED = ("leakage", "misgendering", "tasks")  # the others are told

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bias_pipeline.attackers.team import Share
-from bias_pipeline.captions import Captions
+from bias_pipeline.attackers.ddp import Share
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.nets import N_SPECIAL, PAD, UNKNOWN
 
 IntArray = npt.NDArray[np.int64]

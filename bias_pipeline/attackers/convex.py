@@ -9,8 +9,8 @@ from dataclasses import asdict
 import numpy as np
 from scipy import sparse, special
 
-from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled
 from bias_pipeline.attackers.probe import Answered, Job, Probe
+from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled
 from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError

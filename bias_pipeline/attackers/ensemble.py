@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import NumberedBatches
-from bias_pipeline.encoders.stacked import decide, encode
+from bias_pipeline.attackers.stacked.dispatch import decide, encode
 
 
 class Ensemble(pl.LightningModule):

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from bias_pipeline.attackers import workers
-from bias_pipeline.attackers.data import FloatArray, Labelled
+from bias_pipeline.attackers.ddp import Share, team, world_size
 from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.attackers.recipe import (
     AdamSettings,
@@ -29,8 +29,6 @@ from bias_pipeline.attackers.recipe import (
     is_shortage,
     smaller,
 )
-from bias_pipeline.attackers.record import current
-from bias_pipeline.attackers.team import Share, team, world_size
 from bias_pipeline.attackers.training import (
     Prepared,
     ask,
@@ -38,10 +36,12 @@ from bias_pipeline.attackers.training import (
     train_ensemble,
     trained,
 )
+from bias_pipeline.attackers.training_log import current
+from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.declared import Count, Given, Range
 from bias_pipeline.encoders.spec import HeadSpec, NetSpec
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.hashing import derived_seed
+from bias_pipeline.io.hashing import derived_seed
 
 VERSION = 1  # raise it whenever any answer changes
 ATTEMPTS = 3
@@ -84,8 +84,9 @@ class NeuralProbe(Probe):
         cache: see :class:`Probe`.
         may_leave_gpu: see :class:`Recipe`.
         ensemble: how many attackers are trained at once over stacked weights; 1 trains each
-            alone. If left out, all of a call on a single GPU, 1 elsewhere. Encoders that
-            ``encoders/stacked.py`` does not know are trained one after the other all the same.
+            alone. If left out, all of a call on a single GPU, 1 elsewhere. Encoders
+            that ``attackers/stacked/dispatch.py`` does not know are trained one after the other all
+            the same.
     """
 
     def __init__(

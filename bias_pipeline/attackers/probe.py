@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.attackers.data import FloatArray, IntArray, Labelled, Predictions
-from bias_pipeline.attackers.record import current
-from bias_pipeline.cache import ArrayCache
+from bias_pipeline.attackers.training_log import current
+from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled, Predictions
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
-from bias_pipeline.progress import track
-from bias_pipeline.split import Split
+from bias_pipeline.io.arrays import ArrayCache
+from bias_pipeline.io.progress import track
 
 LOSSES = "-losses"  # after the key of an attacker's answers, that of its losses
 

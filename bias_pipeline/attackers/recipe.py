@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypedDict
 
-from bias_pipeline.attackers.team import world_size
+from bias_pipeline.attackers.ddp import world_size
 from bias_pipeline.declared import Count, Dropout, Positive, Range
 from bias_pipeline.encoders.spec import HeadSpec, NetSpec
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bias_pipeline.attackers.data import FloatArray, Labelled
+from bias_pipeline.attackers.ddp import WHOLE, Share
 from bias_pipeline.attackers.probe import Answered, Job
 from bias_pipeline.attackers.recipe import Recipe
-from bias_pipeline.attackers.team import WHOLE, Share
+from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.hashing import derived_seed
+from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
     """
     from bias_pipeline.attackers.batches import SideBySide
     from bias_pipeline.attackers.ensemble import Ensemble
-    from bias_pipeline.encoders.stacked import can_stack
+    from bias_pipeline.attackers.stacked.dispatch import can_stack
 
     first = prepare(recipe, data, jobs[0])
     if not can_stack(first.attacker.encoder, first.attacker.head):

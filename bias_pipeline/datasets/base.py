@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.attribute import Attribute
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record, id_key
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, id_key
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.coco_files import (
     human_captions,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.datasets.columns import HUMAN, IMAGE, MODEL, Kind, Layout
-from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError
+from bias_pipeline.io.json_files import expect, load_json
 
 RESULTS = "captions: [{image_id, caption}, ...], {id: caption}, or a table with these columns"
 CAPTIONS = "COCO captions: {annotations: [{image_id, caption}, ...]}, or a table with these columns"

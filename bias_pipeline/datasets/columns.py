@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from bias_pipeline.attribute import words_of
+from bias_pipeline.corpus.attribute import words_of
 from bias_pipeline.declared import Given
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 

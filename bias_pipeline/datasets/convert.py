@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.cache import replace_file
-from bias_pipeline.corpus import canonical_id
+from bias_pipeline.corpus.corpus import canonical_id
 from bias_pipeline.datasets.coco_files import (
     human_captions,
     model_captions,
     objects_by_id,
 )
-from bias_pipeline.datasets.json_files import expect, load_json
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.json_files import expect, load_json
 
 Table = Mapping[str, Sequence[object]]
 

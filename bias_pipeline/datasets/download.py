@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.progress import bar, track
+from bias_pipeline.io.progress import bar, track
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import BLANK_LIMIT, canonical_id
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, canonical_id
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.columns import LabelWords, Layout
-from bias_pipeline.datasets.json_files import expect, load_json, open_input
 from bias_pipeline.datasets.label_files import MAJORITY, Labels
 from bias_pipeline.datasets.tables import MAX_BYTES, check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.json_files import expect, load_json, open_input
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ def short_id(identifier: str) -> str:
     """What a file name, a path or a number with a fraction of 0 stands for; other ids as they are.
 
     Args:
-        identifier: canonical, see :func:`~bias_pipeline.corpus.canonical_id`.
+        identifier: canonical, see :func:`~bias_pipeline.corpus.corpus.canonical_id`.
 
     Example:
         >>> short_id("val2014/COCO_val2014_000000000042.jpg"), short_id("000000000139.png")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.annotators import TIE, agreement, majority
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, same_name, shown
 from bias_pipeline.datasets.label_values import recognised, with_map

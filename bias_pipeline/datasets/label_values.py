@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.errors import UsageError, did_you_mean
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.datasets.vocabularies import load_vocabulary

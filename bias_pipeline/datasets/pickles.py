@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from bias_pipeline.datasets._unpickle_child import OUT_OF_MEMORY
-from bias_pipeline.datasets.json_files import looks_like, open_input, replace_surrogates
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.json_files import looks_like, open_input, replace_surrogates
 
 _CHILD = Path(__file__).with_name("_unpickle_child.py")
 _PLAIN = "list, tuple, dict with str keys, str, int, float, bool and None"

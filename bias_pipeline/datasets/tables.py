@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bias_pipeline.corpus import canonical_id
-from bias_pipeline.datasets.json_files import expect, load_json, load_json_lines, open_input
+from bias_pipeline.corpus.corpus import canonical_id
 from bias_pipeline.datasets.json_shapes import list_within, rows_of_mapping
 from bias_pipeline.datasets.parquet_files import parquet_rows
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
+from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 

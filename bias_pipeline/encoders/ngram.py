@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.captions import Captions, offsets, ranges
+from bias_pipeline.corpus.captions import Captions, offsets, ranges
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.encoders.spec import Encoder
 from bias_pipeline.errors import UsageError

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bias_pipeline.attackers.data import Predictions
-from bias_pipeline.attribute import Attribute
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.predictions import Predictions
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
-from bias_pipeline.split import Split
 from bias_pipeline.stats.bootstrap import Estimate
 
 # The numbers that a metric is known by; every other part stands beside them.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.tables import headline_name, number, percent
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 
 KEY = "dataset.annotator"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 
 SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
 

@@ -9,16 +9,17 @@ from pathlib import Path
 from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.catalogue.bibliography import bibtex
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.report.bibliography import bibtex
 from bias_pipeline.report.cells import captioners
+from bias_pipeline.report.document import Report
 from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
 from bias_pipeline.report.fronts import front_sections
 from bias_pipeline.report.sections import contested, directions, overviews
-from bias_pipeline.report.sheets import Report, Section
+from bias_pipeline.report.sheets import Section
 from bias_pipeline.report.summary import summaries
 from bias_pipeline.report.words import section, word_files
-from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
 log = logging.getLogger(__name__)

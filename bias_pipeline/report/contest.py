@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from bias_pipeline.analysis.compare import Contest
 from bias_pipeline.analysis.gate import Decision
-from bias_pipeline.grid import print_table, print_text
+from bias_pipeline.io.grid import print_table, print_text
+from bias_pipeline.io.terminal import say
 from bias_pipeline.report.tables import interval
-from bias_pipeline.terminal import say
 
 
 def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bias_pipeline.analysis.words import Words
 from bias_pipeline.errors import DataError
+from bias_pipeline.explain.words import Words
 from bias_pipeline.report.sheets import Cell, Sheet
 from bias_pipeline.report.words import revealing
-from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.results.store import Result, ResultStore
 
 MISNAMED = "misnamed"
 _COLUMNS = {"image_id", "labelled", "named", "caption", "wrong"}

@@ -18,14 +18,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.cache import replace_file
-from bias_pipeline.csv_text import csv_text
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.csv_text import csv_text
+from bias_pipeline.report.document import Report
 from bias_pipeline.report.latex import latex
 from bias_pipeline.report.markdown import escape, markdown
 from bias_pipeline.report.sections import BOLD
-from bias_pipeline.report.sheets import Cell, Number, Report, Section, Sheet, cell_text
-from bias_pipeline.results import COLUMNS, Row, rows_csv
+from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, cell_text
+from bias_pipeline.results.store import COLUMNS, Row, rows_csv
 
 Table = Mapping[str, Sequence[Any]]
 

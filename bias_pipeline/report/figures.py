@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.labels import name_points
-from bias_pipeline.results import Row
-from bias_pipeline.terminal import printable
+from bias_pipeline.results.store import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

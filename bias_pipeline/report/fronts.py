@@ -9,7 +9,7 @@ from bias_pipeline.report.figures import scatter
 from bias_pipeline.report.sections import MOST_DRAWN
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.report.tables import headline_name
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 
 

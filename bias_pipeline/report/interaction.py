@@ -18,9 +18,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.figures import Plot, Points, ends, scale
 from bias_pipeline.report.sheets import Number
-from bias_pipeline.terminal import printable
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from bias_pipeline.analysis.gate import Decision
-from bias_pipeline.terminal import printable
+from bias_pipeline.io.terminal import printable
 
 _NOTHING = "nothing could be decided, so nothing has passed"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
-from bias_pipeline.terminal import printable
 
 _SIGNS = {
     "\\": r"\textbackslash{}",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
-from bias_pipeline.terminal import printable
 
 # With a backslash, which GitHub's Markdown takes before a bar in a cell too. The colon, "@" and
 # "www." keep an address from becoming a link.

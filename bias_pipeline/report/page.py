@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.terminal import printable
 from bias_pipeline.report import interaction
 from bias_pipeline.report.content import report_of, report_of_folder
-from bias_pipeline.report.sheets import Report, cell_text
-from bias_pipeline.results import Result
+from bias_pipeline.report.document import Report
+from bias_pipeline.report.sheets import cell_text
+from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
-from bias_pipeline.terminal import printable
 
 MOST_RUNS = 200  # whose settings are in the page
 

@@ -18,7 +18,7 @@ from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
 from bias_pipeline.report.plain import PANELS, meaning, panel_of, rank
 from bias_pipeline.report.sheets import Number, Sheet
 from bias_pipeline.report.tables import arrow, neutral_of, reading
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
 _ROOM = 0.06  # beside the outermost ends, as a share of the axis

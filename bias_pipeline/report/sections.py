@@ -13,7 +13,7 @@ from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.panels import tone_of
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.report.tables import arrow, headline_name, legend, marks, neutral_of, reading
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 
 MOST_PARTS = 40
 MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page

@@ -14,7 +14,7 @@ from bias_pipeline.report.examples import NOTHING, Behind
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.plain import DEEDS
 from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent
-from bias_pipeline.results import Result, Row
+from bias_pipeline.results.store import Result, Row
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from bias_pipeline.analysis.doubts import COVERAGE
 from bias_pipeline.analysis.pareto import fronts
-from bias_pipeline.cache import replace_file
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.grid import fits, print_table, print_text
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.grid import fits, print_table, print_text
+from bias_pipeline.io.terminal import printable, say
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.results import Result, Row, rows_csv
-from bias_pipeline.terminal import printable, say
+from bias_pipeline.results.store import Result, Row, rows_csv
 
 # Choices that may differ between cells; those that do become columns, the others the title.
 CHOICES = (

@@ -11,15 +11,15 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from bias_pipeline.analysis.word_fits import Example
-from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
-from bias_pipeline.cache import replace_file
-from bias_pipeline.csv_text import read_csv, table_csv
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.grid import print_table, print_text
+from bias_pipeline.explain.linear import Example
+from bias_pipeline.explain.words import EXACT, Interval, Word, Words
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.csv_text import read_csv, table_csv
+from bias_pipeline.io.grid import print_table, print_text
+from bias_pipeline.io.sealed import read_unchanged, sha256
+from bias_pipeline.io.terminal import say
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, Weighted, cell_text
-from bias_pipeline.sealed import read_unchanged, sha256
-from bias_pipeline.terminal import say
 
 SHOWN = 20
 MOST_REVEALING = 8

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bias_pipeline.declared import Configurable, InnerShare, Range, Seed
 from bias_pipeline.errors import UsageError
-from bias_pipeline.hashing import UIntArray, stream
+from bias_pipeline.io.hashing import UIntArray, stream
 from bias_pipeline.stats.scores import ScoreTable
 
 FloatArray = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.scoring import Scoring
 
 IntArray = npt.NDArray[np.int64]

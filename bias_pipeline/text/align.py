@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.text.transform import TextTransform, is_special
 

@@ -1,7 +1,7 @@
 """Whether a word is said of somebody, by the words beside it: "a black man", not "a black dog".
 
-It goes by lists (:class:`~bias_pipeline.attribute.Context`) and the order of English words, without
-a parser. A word that no list knows ends the search: what is found is said of somebody, but not all
+It goes by lists (:class:`~bias_pipeline.corpus.attribute.Context`) and the order of English
+words, without a parser. A word that no list knows ends the search: what is found is said of somebody, but not all
 that is said is found ("a black bearded man": is it the beard?).
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.attribute import Context, Words, words_of
-from bias_pipeline.captions import Captions
+from bias_pipeline.corpus.attribute import Context, Words, words_of
+from bias_pipeline.corpus.captions import Captions
 
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bias_pipeline.attribute import Attribute, words_of
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.corpus.attribute import Attribute, words_of
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.text.mentions import attribute_mentions, lowered_words
 
 FOREIGN = 0.2  # the share of captions without English word from which it is told

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bias_pipeline.attribute import Words, words_of
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.corpus.attribute import Words, words_of
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.text.transform import TextTransform, is_special
 
 
@@ -24,7 +24,7 @@ class MaskWords(TextTransform):
         sides: which captions are masked.
 
     Example:
-        >>> from bias_pipeline.captions import Captions
+        >>> from bias_pipeline.corpus.captions import Captions
         >>> mask = MaskWords(["man", "hot dog"], "<mask>")
         >>> mask.mask(Captions.from_texts(["a man eats a hot dog"])).text(0)
         'a <mask> eats a <mask>'
@@ -60,7 +60,7 @@ class KeepWords(TextTransform):
         sides: which captions are rewritten.
 
     Example:
-        >>> from bias_pipeline.captions import Captions
+        >>> from bias_pipeline.corpus.captions import Captions
         >>> KeepWords(["bride"]).keep(Captions.from_texts(["the <mask> and a bride"])).text(0)
         '<mask> bride'
     """

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.attribute import Attribute, Naming
-from bias_pipeline.captions import Captions
+from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.context import said_of
 from bias_pipeline.text.tokenize import tokenize_word
 
@@ -43,7 +43,7 @@ def attribute_mentions(
         attribute: whose words are counted.
         groups: names of its groups, in the order of the columns.
         preset: a published list that counts instead of the attribute's own words, see
-            :meth:`~bias_pipeline.attribute.Attribute.namings`.
+            :meth:`~bias_pipeline.corpus.attribute.Attribute.namings`.
 
     Returns:
         (N, K) indicators; a caption that names two groups counts for both.

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from bias_pipeline.attribute import Attribute
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.text.mentions import lowered_words, neutral_rate
 
 

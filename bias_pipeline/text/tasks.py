@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.attribute import TaskVocabulary
-from bias_pipeline.captions import Captions
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.tokenize import tokenize_word
 
 _KEPT = 4  # columns whose reading is remembered: several metrics read the same captions

@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.text.transform import TextTransform
 
 VERSION = 1  # raise it whenever any caption comes out differently

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import UsageError, did_you_mean
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
-from bias_pipeline.hashing import stream
-from bias_pipeline.metrics.dbac_counts import Counts
-from bias_pipeline.metrics.dbac_direction import Direction
-from bias_pipeline.metrics.dbac_findings import Findings
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.io.hashing import stream
+from bias_pipeline.metrics.attack.dbac_counts import Counts
+from bias_pipeline.metrics.attack.dbac_direction import Direction
+from bias_pipeline.metrics.attack.dbac_findings import Findings
 from experiments.study import cell as written
 from experiments.study import markdown
 
@@ -50,7 +50,7 @@ def run(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
         for name, part in SAMPLES.items():
             for share in SHARES if name == "all" else (DEFAULT,):
                 words = [f"captioner={captioner}", f"metric.min_support={share}"]
-                own = composition.cell([*common, *words, f"paths.outputs={outputs}"])
+                own = compose.cell([*common, *words, f"paths.outputs={outputs}"])
                 metric, corpus = own.build("metric"), sample(own.corpus(), *part)
                 counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
                 splits = metric.draw_splits(corpus, SEEDS)

@@ -19,7 +19,7 @@ from bias_pipeline.analysis.compare import contests
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.tables import arrow, neutral_of
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.leaderboard.figures import ranking_figure
 from experiments.leaderboard.tables import ATTACKED, COUNTED, table_texts

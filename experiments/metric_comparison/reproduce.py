@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus, Record
-from bias_pipeline.run import run_cell
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus, Record
 from experiments.metric_comparison.figures import agreement_figure, mentions_figure
 from experiments.metric_comparison.tables import table_texts
 from experiments.study import rows_of, sweep, write_results
@@ -60,7 +60,7 @@ def people(common: list[str]) -> pd.DataFrame:
 
     Who writes them is the same throughout, so only how much is said differs.
     """
-    cell = composition.cell([*common, "metric=ba_directional", "captioner=sat"])
+    cell = compose.cell([*common, "metric=ba_directional", "captioner=sat"])
     corpus, metric = cell.corpus(), cell.build("metric")
     found = []
     for count in range(1, 6):

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES, Part
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from experiments.null_coverage.reproduce import (
@@ -72,9 +72,9 @@ DESIGNS = {
 
 def run(trials: int) -> Iterator[dict[str, object]]:
     """One line a design, trial, metric and part; other images and captions in every trial."""
-    built = {n: composition.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
+    built = {n: compose.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
     for trial in range(trials):
-        own = composition.cell([*COMMON, "metric=gender_error", f"dataset.seed={1 + trial}"])
+        own = compose.cell([*COMMON, "metric=gender_error", f"dataset.seed={1 + trial}"])
         corpus = own.corpus()
         corpora = {"drawn": corpus, "shuffled": shuffled(corpus, trial, ATTRIBUTE)}
         for name, metric in built.items():
@@ -88,11 +88,11 @@ def run(trials: int) -> Iterator[dict[str, object]]:
 
 def planted(trials: int) -> Iterator[dict[str, object]]:
     """One line a captioner, trial, metric and headline, less what very many images give."""
-    built = {n: composition.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
+    built = {n: compose.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
 
     def corpus(captioner: str, n_images: int, seed: int) -> Corpus:
         words = (f"captioner={captioner}", f"dataset.n_images={n_images}", f"dataset.seed={seed}")
-        return composition.cell(["metric=gender_error", *words]).corpus()
+        return compose.cell(["metric=gender_error", *words]).corpus()
 
     for captioner in PLANTED:
         many = corpus(captioner, TRUTH_IMAGES, TRUTH_SEED)

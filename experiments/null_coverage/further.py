@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from bias_pipeline import composition
+from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
 from experiments.null_coverage.reproduce import (
     COMMON,
@@ -48,7 +48,7 @@ def run(
     for trial in range(trials):
         for name, words in cells.items():
             where = (f"dataset.seed={1 + trial}", f"paths.outputs={scratch}")
-            cell = composition.cell([*words, *where])
+            cell = compose.cell([*words, *where])
             metric = cell.build("metric")
             corpus = shuffled(cell.corpus(), trial, metric.attribute.name)
             score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.functional.dbac import PRIORS
 from bias_pipeline.stats.bootstrap import Estimate, against
@@ -68,7 +68,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
         for trial in range(trials):
             world = 0 if design == "one data set" else 1 + trial
             for name, words in CELLS.items():
-                cell = composition.cell([*common, *words, f"dataset.seed={world}"])
+                cell = compose.cell([*common, *words, f"dataset.seed={world}"])
                 metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
                 seeds = SEEDS[:1] if name.endswith("one seed") else SEEDS
                 score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline import composition
 from bias_pipeline.analysis.beside import Beside, beside
+from bias_pipeline.config import compose
 from experiments.study import markdown, rows_of, write_results
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +28,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     lines = []
     for captioner in CAPTIONERS:
         root = f"dataset.root={data / 'lic' / 'bias_data'}"
-        cell = composition.cell(["dataset=lic", root, "attribute=race", f"captioner={captioner}"])
+        cell = compose.cell(["dataset=lic", root, "attribute=race", f"captioner={captioner}"])
         found = {own.side: own for own in beside(cell.corpus(), cell.build("attribute"))}
         lines.append(_line(captioner, found["model"]))
     return pd.DataFrame([*lines, _line("people", found["human"])])

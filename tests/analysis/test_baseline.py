@@ -10,9 +10,9 @@ import pytest
 
 import bias_pipeline as bp
 from bias_pipeline.analysis.baseline import beside, read, stored
-from bias_pipeline.contest import compared
+from bias_pipeline.commands.compare import compared
 from bias_pipeline.errors import DataError
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 
 LABELS = ["male", "female"] * 20
 OLD = ["a man", "a woman"] * 10 + ["a man", "a man"] * 10

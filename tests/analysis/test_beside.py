@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bias_pipeline import composition
 from bias_pipeline.analysis.beside import Beside, beside
-from bias_pipeline.attribute import Attribute, Context, LabelMap
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
+from bias_pipeline.corpus.corpus import Corpus, Record
 from experiments.race_words.reproduce import CAPTIONERS, HERE
 from experiments.study import rows_of
 
@@ -39,7 +39,7 @@ def test_captions_words_and_what_follows_are_counted() -> None:
 
 
 def test_both_attributes_of_an_intersection_are_told() -> None:
-    cell = composition.cell(["attribute=[gender,race]", "dataset.n_images=1200"])
+    cell = compose.cell(["attribute=[gender,race]", "dataset.n_images=1200"])
     found = beside(cell.corpus(), cell.build("attribute"))
     assert [(own.attribute, own.side) for own in found] == [
         ("gender", "model"), ("gender", "human"), ("race", "model"), ("race", "human")

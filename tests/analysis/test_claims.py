@@ -31,7 +31,7 @@ from bias_pipeline.analysis.claim_tests import (
 )
 from bias_pipeline.analysis.claims import REGISTER, judge, register, report
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.paths import experiments_dir
+from bias_pipeline.io.paths import experiments_dir
 from tests.corpora import DATA
 
 FOLDER = experiments_dir()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bias_pipeline.analysis.compare import ALL_PAIRS, Contest, contests
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.report.test_tables import row
 

@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from tests.analysis.test_compare import draw
 from tests.report.test_tables import row
 

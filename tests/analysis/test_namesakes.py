@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.analysis.namesakes import files_apart, names_of, told_apart
-from bias_pipeline.results import Result
-from tests.test_results import row
+from bias_pipeline.results.store import Result
+from tests.results.test_store import row
 
 A, B = "/data/A/model.json", "/data/B/model.json"
 

@@ -11,7 +11,7 @@ from bias_pipeline.analysis.compare import contests
 from bias_pipeline.analysis.pareto import Front, fronts
 from bias_pipeline.report.page import page
 from bias_pipeline.report.tables import print_results
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.analysis.test_compare import LOWER, NEARER, draw
 from tests.report.test_tables import HOSTILE, row

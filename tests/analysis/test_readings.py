@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import composition
 from bias_pipeline.analysis.doubts import speech_of, unlike
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
-from bias_pipeline.results import Result, Row
-from bias_pipeline.run import run_cell
+from bias_pipeline.results.store import Result, Row
 from tests.metrics.test_contract import NAMES
 
 # Dials, and the traits of speech that they change.
@@ -54,13 +54,13 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def readings(name: str) -> dict[str, Reading]:
-    return dict(composition.cell([f"metric={name}"]).build("metric").info.readings)
+    return dict(compose.cell([f"metric={name}"]).build("metric").info.readings)
 
 
 @cache
 def result(name: str, captioner: str) -> Result:
     words = [f"metric={name}", f"captioner={captioner}", *WORDS, *FURTHER.get(name, ())]
-    own = composition.cell(words)
+    own = compose.cell(words)
     return run_cell(own.corpus(), own.build("metric"), SEEDS, run_id=captioner)
 
 
@@ -121,12 +121,12 @@ def test_those_who_speak_unlike_people_are_known(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_metric_answers_a_known_question(name: str) -> None:
-    info = composition.cell([f"metric={name}"]).build("metric").info
+    info = compose.cell([f"metric={name}"]).build("metric").info
     assert info.question in QUESTIONS
     assert set(info.readings) <= set(HEADLINES)
 
 
 def test_an_unknown_trait_is_refused() -> None:
-    info = composition.cell(["metric=lic"]).build("metric").info
+    info = compose.cell(["metric=lic"]).build("metric").info
     with pytest.raises(ValueError, match="'mood' is unknown"):
         replace(info, readings={"score": Reading("score", follows=("mood",))})

@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.report.verdict import sentences
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from tests.analysis.test_gate import ALIKE, ATTACKED, COUNTED
 from tests.report.test_tables import row
 

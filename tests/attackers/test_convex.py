@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.attackers.convex import ConvexProbe, Design, decide
-from bias_pipeline.attackers.data import Labelled
-from bias_pipeline.captions import Captions
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.encoders.ngram import Ngram
-from bias_pipeline.split import Split, SplitRule
 from tests.corpora import leaky_corpus
 
 

@@ -12,16 +12,16 @@ import pytest
 import torch
 
 from bias_pipeline.attackers import neural, training
-from bias_pipeline.attackers.data import Labelled, Predictions
 from bias_pipeline.attackers.ensemble import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import Answered
-from bias_pipeline.attackers.record import recording
+from bias_pipeline.attackers.training_log import recording
+from bias_pipeline.corpus.predictions import Labelled, Predictions
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.transformer import Transformer
-from bias_pipeline.hashing import derived_seed
-from bias_pipeline.split import Split
+from bias_pipeline.io.hashing import derived_seed
 from tests.attackers.test_neural import N_TRAIN, flags, labelled, splits, tasks
 
 SEEDS = (0, 12, 456, 789)

@@ -14,11 +14,11 @@ import torch
 
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.recipe import Recipe, smaller
-from bias_pipeline.attackers.record import recording
-from bias_pipeline.door import main
+from bias_pipeline.attackers.training_log import recording
+from bias_pipeline.commands.main import main
 from bias_pipeline.errors import ResourceError
+from tests.attackers.test_ddp import probe
 from tests.attackers.test_neural import TINY, flags, labelled, splits, tasks
-from tests.attackers.test_team import probe
 from tests.cli.commands import results
 
 FULL = "CUDA out of memory. Tried to allocate 2.00 GiB."

@@ -25,17 +25,17 @@ from omegaconf import OmegaConf
 
 from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
-from bias_pipeline.attackers.data import FloatArray, Labelled, Predictions
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.probe import Answered, Job
-from bias_pipeline.attackers.record import recording
-from bias_pipeline.captions import Captions
-from bias_pipeline.door import main
+from bias_pipeline.attackers.training_log import recording
+from bias_pipeline.commands.main import main
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import FloatArray, Labelled, Predictions
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.nets import PAD, UNKNOWN
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.hashing import derived_seed
-from bias_pipeline.paths import conf_dir
-from bias_pipeline.split import Split
+from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.io.paths import conf_dir
 
 ENCODERS = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
 HEADS = ("linear", "mlp3")
@@ -580,7 +580,7 @@ def test_cached_answers_need_no_pytorch(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     assert main([*TINY, "stats.resamples=20"]) == 0
     code = (
-        "import sys; from bias_pipeline.door import main; assert main(sys.argv[1:]) == 0; "
+        "import sys; from bias_pipeline.commands.main import main; assert main(sys.argv[1:]) == 0; "
         "print([m for m in ('torch', 'pytorch_lightning') if m in sys.modules])"
     )
     command = [sys.executable, "-c", code, *TINY, "stats.resamples=21"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
 from tests.corpora import REPOSITORY
 
 # A cell of a second.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
 from tests.cli.commands import Run
 from tests.tiny_models import write_blip, write_clip, write_pair
 

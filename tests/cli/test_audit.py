@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.auditing import plan_for
-from bias_pipeline.composition import cell
+from bias_pipeline.commands.auditing import plan_for
+from bias_pipeline.commands.main import main
+from bias_pipeline.config.compose import cell
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.door import main
 from tests.cli.commands import SMALL, Run
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.captioners.generate import Captioner
+from bias_pipeline.models.generation import Captioner
 from tests.cli.commands import Run
 from tests.cli.test_door import HEAVY
 from tests.photo_folder import break_some, write_photos
@@ -167,7 +167,7 @@ def test_an_embedding_is_no_captioner(run: Run, photos: Path, clip: Path) -> Non
 @pytest.mark.parametrize("word", ["embed", "caption"])
 def test_help_imports_nothing_heavy(word: str) -> None:
     code = (
-        "import sys, contextlib; from bias_pipeline.door import main\n"
+        "import sys, contextlib; from bias_pipeline.commands.main import main\n"
         f"with contextlib.suppress(SystemExit): main([{word!r}, '--help'])\n"
         f"print([m for m in {(*HEAVY, 'PIL', 'pyarrow')} if m in sys.modules])"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bias_pipeline.paths import experiments_dir
+from bias_pipeline.io.paths import experiments_dir
 from tests.cli.commands import Run
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
 
-from bias_pipeline import cluster
 from bias_pipeline.errors import SweepError, UsageError
+from bias_pipeline.sweeps import slurm
 from tests.cli.commands import SMALL, Run, results
 
 SQUEUE = "12_0 RUNNING\n12_1 COMPLETED\n13 PENDING\n"
@@ -36,25 +36,25 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str | Exception) -> None:
 def test_jobs_of_an_array_stand_in_the_order_of_the_sweep(tmp_path: Path) -> None:
     for number in (10, 2, 0):
         hand_over(tmp_path, f"12_{number}")
-    assert [job.id for job in cluster.submitted(tmp_path)] == ["12_0", "12_2", "12_10"]
+    assert [job.id for job in slurm.submitted(tmp_path)] == ["12_0", "12_2", "12_10"]
 
 
 def test_jobs_of_this_machine_stand_in_the_order_they_were_started(tmp_path: Path) -> None:
     for process in ("71", "9", "500"):
         hand_over(tmp_path, process)
-    assert [job.id for job in cluster.submitted(tmp_path)] == ["71", "9", "500"]
+    assert [job.id for job in slurm.submitted(tmp_path)] == ["71", "9", "500"]
 
 
 def test_a_job_that_never_started_counts(tmp_path: Path) -> None:
     hand_over(tmp_path, "12_0")
     hand_over(tmp_path, "12_1")
     (tmp_path / "0" / ".hydra").mkdir(parents=True)
-    assert [path.name for path in cluster.job_folders(tmp_path)] == ["0", "1"]
+    assert [path.name for path in slurm.job_folders(tmp_path)] == ["0", "1"]
 
 
 def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path: Path) -> None:
     hand_over(tmp_path, "12_0", "seeds=3")
-    told = cluster.last_words(tmp_path / "0")
+    told = slurm.last_words(tmp_path / "0")
     assert told["overrides"] == ["seeds=3"]
     assert "job 12_0" in told["error"]
     assert told["error"].endswith("12_0_0_log.err")
@@ -63,12 +63,12 @@ def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path: Pa
 def test_what_was_handed_over_may_be_unreadable(tmp_path: Path) -> None:
     hand_over(tmp_path, "12_0", "seeds=3")
     (tmp_path / ".submitit" / "12_0" / "12_0_submitted.pkl").write_bytes(b"")
-    assert cluster.last_words(tmp_path / "0")["overrides"] == []
+    assert slurm.last_words(tmp_path / "0")["overrides"] == []
 
 
 def test_the_queue_tells_states(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, SQUEUE)
-    assert cluster.queue_states() == {"12_0": "RUNNING", "12_1": "COMPLETED", "13": "PENDING"}
+    assert slurm.queue_states() == {"12_0": "RUNNING", "12_1": "COMPLETED", "13": "PENDING"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_job_is_over_when_it_ended_or_is_forgotten(
     monkeypatch: pytest.MonkeyPatch, job: str, over: bool
 ) -> None:
     answer(monkeypatch, SQUEUE)
-    assert cluster._queue_watcher().is_done(job) == over
+    assert slurm._queue_watcher().is_done(job) == over
 
 
 @pytest.mark.parametrize("error", [OSError(), subprocess.CalledProcessError(1, "squeue")])
@@ -86,7 +86,7 @@ def test_no_job_is_over_because_the_queue_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     answer(monkeypatch, error)
-    assert not cluster._queue_watcher().is_done("12_0")
+    assert not slurm._queue_watcher().is_done("12_0")
 
 
 def test_the_others_are_waited_for_when_a_launcher_gives_up(
@@ -98,13 +98,13 @@ def test_the_others_are_waited_for_when_a_launcher_gives_up(
     answers = iter([False, False, True])
     asked: list[str] = []
 
-    def is_over(job: cluster.Submitted, _: str) -> bool:
+    def is_over(job: slurm.Submitted, _: str) -> bool:
         asked.append(job.id)
         return job.ended or next(answers)
 
-    monkeypatch.setattr(cluster, "POLL_S", 0.0)
-    monkeypatch.setattr(cluster, "_is_over", is_over)
-    with cluster.waiting(cluster.LOCAL, tmp_path):
+    monkeypatch.setattr(slurm, "POLL_S", 0.0)
+    monkeypatch.setattr(slurm, "_is_over", is_over)
+    with slurm.waiting(slurm.LOCAL, tmp_path):
         raise FailedJobError("killed")
     assert asked == ["12_0", "12_1", "12_0", "12_0"]
 
@@ -113,7 +113,7 @@ def test_a_refusal_is_told_in_slurms_words(tmp_path: Path) -> None:
     refusal = "Command failed\nsbatch: error: invalid partition specified: x\nsbatch: error: Batch"
     with (
         pytest.raises(UsageError, match="jobs were refused: sbatch: error: invalid partition"),
-        cluster.waiting(cluster.LOCAL, tmp_path),
+        slurm.waiting(slurm.LOCAL, tmp_path),
     ):
         raise FailedJobError(refusal)
 
@@ -123,21 +123,21 @@ def test_a_killed_process_of_joblib_is_told(tmp_path: Path) -> None:
 
     with (
         pytest.raises(SweepError, match=r"lower hydra\.launcher\.n_jobs"),
-        cluster.waiting("joblib", tmp_path),
+        slurm.waiting("joblib", tmp_path),
     ):
         raise TerminatedWorkerError("a worker was killed")
 
 
 def test_errors_that_are_not_the_launchers_pass(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="mine"), cluster.waiting(cluster.LOCAL, tmp_path):
+    with pytest.raises(RuntimeError, match="mine"), slurm.waiting(slurm.LOCAL, tmp_path):
         raise RuntimeError("mine")
 
 
 def test_a_job_whose_time_was_up_is_no_bug() -> None:
-    told = cluster.ran_out_of_time(UncompletedJobError("timed-out too many times"))
+    told = slurm.ran_out_of_time(UncompletedJobError("timed-out too many times"))
     assert told is not None
     assert "hydra.launcher.max_num_timeout" in told
-    assert cluster.ran_out_of_time(ValueError()) is None
+    assert slurm.ran_out_of_time(ValueError()) is None
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline import __version__
-from bias_pipeline.door import main
-from bias_pipeline.metrics.lic import LIC
+from bias_pipeline.commands.main import main
+from bias_pipeline.metrics.attack.lic import LIC
 from tests.cli.commands import SMALL, SWEEP, Run, part, results, rows, start, wait_for
 from tests.lic_folder import write_folder
 
@@ -25,13 +25,13 @@ COLUMNS = (
 
 # Words given as text, no further masked words, a data set's own column.
 OWN_ATTRIBUTE = """
-_target_: bias_pipeline.attribute.Attribute
+_target_: bias_pipeline.corpus.attribute.Attribute
 name: own
 groups: [male, female]
 words: {male: "man, men", female: "woman, women"}
 labels:
   scenes:
-    _target_: bias_pipeline.attribute.LabelMap
+    _target_: bias_pipeline.corpus.attribute.LabelMap
     field: bb_gender
     groups: {Male: male, Female: female}
     strata: [Unsure]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.results import ResultStore
-from bias_pipeline.sealed import sealed, unsealed
+from bias_pipeline.io.sealed import sealed, unsealed
+from bias_pipeline.results.store import ResultStore
 from tests.cli.commands import SMALL, Run, results
-from tests.test_sealed_runs import result
+from tests.results.test_sealed_runs import result
 
 WORDS = (*SMALL, "metric=gender_error", "captioner=faithful,stereotyper")
 

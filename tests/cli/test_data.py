@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.io.paths import choices_of, conf_dir
 from tests.cli.commands import Run
 from tests.coco_folder import LABELS, MINE, labels, results, write_folder
 

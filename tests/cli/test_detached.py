@@ -21,8 +21,8 @@ def sbatch(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         asked.append(words)
         return subprocess.CompletedProcess(words, 0, f"{6 + len(asked)}\n", "")
 
-    monkeypatch.setattr("bias_pipeline.detached.subprocess.run", answer)
-    monkeypatch.setattr("bias_pipeline.cluster.shutil.which", lambda _: "sbatch")
+    monkeypatch.setattr("bias_pipeline.commands.submit.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
     return asked
 
 
@@ -96,7 +96,7 @@ def test_shares_that_make_no_sense_are_refused_before_any_runs(
 def test_large_sweeps_are_several_arrays(
     run: Run, sbatch: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bias_pipeline.detached.MOST_TASKS", 2)
+    monkeypatch.setattr("bias_pipeline.commands.submit.MOST_TASKS", 2)
     _, printed = run("submit", *SMALL, "captioner=faithful,terse,amplifier")
     assert "submitted 2 jobs as array 7" in printed
     assert "submitted 1 jobs as array 8" in printed
@@ -104,7 +104,7 @@ def test_large_sweeps_are_several_arrays(
 
 
 def test_without_slurm_it_ends_with_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bias_pipeline.cluster.shutil.which", lambda _: None)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: None)
     code, printed = run("submit", *SMALL)
     assert (code, "sbatch is absent" in printed) == (5, True)
 

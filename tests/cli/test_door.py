@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
 from tests.cli.commands import SMALL, SWEEP, Run, results, start, wait_for
 from tests.corpora import REPOSITORY
 from tests.lic_folder import SAT, entries, write_folder
@@ -177,7 +177,7 @@ def test_e13_outputs_that_cannot_be_written_exit_5(run: Run, tmp_path: Path) -> 
         "+hydra.callbacks.x._target_=os.system",
         "hydra.launcher._target_=os.system",
         "+hydra.job_logging.handlers.x.class=subprocess.Popen",
-        "metric._target_=bias_pipeline.results.os.system",
+        "metric._target_=bias_pipeline.results.store.os.system",
     ],
 )
 def test_e11_a_foreign_target_is_refused_before_anything_runs(run: Run, override: str) -> None:
@@ -229,7 +229,7 @@ COUNTED = (*SMALL, "metric=ba_directional")
 @pytest.mark.parametrize("words", [["--help"], ["--cfg", "job"], ["metrics"], SMALL, COUNTED])
 def test_light_commands_import_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
     code = (
-        "import sys; from bias_pipeline.door import main; assert main(sys.argv[1:]) == 0; "
+        "import sys; from bias_pipeline.commands.main import main; assert main(sys.argv[1:]) == 0; "
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
     command = [sys.executable, "-c", code, *words]

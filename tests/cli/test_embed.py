@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-from bias_pipeline.encoders.clip import ClipPhotos
-from bias_pipeline.sharded.gathering import MISSING, _write_missing, read_embeddings
+from bias_pipeline.inference.gathering import MISSING, _write_missing, read_embeddings
+from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 from tests.cli.commands import Run, start, wait_for
 from tests.photo_folder import BROKEN, break_some, write_photos
@@ -213,7 +213,7 @@ def test_a_photo_that_a_disk_did_not_give_is_tried_again(
         return read_photo(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("bias_pipeline.encoders.clip.read_photo", failing)
+        patched.setattr("bias_pipeline.models.clip.read_photo", failing)
         assert "7 (stale file handle)" in embed()[1]
     embed()
     assert gathered(run)[0] == alone[0]
@@ -474,7 +474,7 @@ def test_a_full_disk_is_told(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> N
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.sharded.blocks.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.inference.blocks.replace_file", full)
     code, printed = embed()
     assert (code, "No space left on device" in printed) == (5, True)
 

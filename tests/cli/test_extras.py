@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import extras
+from bias_pipeline.config.hydra_composer import _check_launcher
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.loader import _check_launcher
+from bias_pipeline.io import extras
 from bias_pipeline.vision.torchvision import make_importable
 from tests.cli.commands import SMALL, Run
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bias_pipeline.metrics.lic import LIC
+from bias_pipeline.metrics.attack.lic import LIC
 from tests import coco_folder
 from tests.cli.commands import SMALL, Run, part, results, rows
 from tests.corpora import REPOSITORY
@@ -334,7 +334,7 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.results._write", full)
+    monkeypatch.setattr("bias_pipeline.results.store._write", full)
     run(*SMALL, "captioner=faithful")
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
@@ -343,7 +343,7 @@ def test_e13_a_full_cache_exits_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.cache.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.io.atomic.replace_file", full)
     assert run(*SMALL)[0] == 5
 
 
@@ -424,7 +424,7 @@ def test_e19_a_flipped_digit_of_a_result_is_computed_again(run: Run, tmp_path: P
 def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bias_pipeline.composition.time.strftime", lambda *_: "20260101-000000")
+    monkeypatch.setattr("bias_pipeline.config.compose.time.strftime", lambda *_: "20260101-000000")
     run(*SMALL)
     run(*SMALL, "captioner=faithful")
     assert len(list(tmp_path.glob("outputs/.hydra_jobs/*/outcome.json"))) == 2
@@ -483,7 +483,7 @@ def test_e9_signs_in_the_name_of_a_bug_are_shown(
     def fail(*_: object, **__: object) -> None:
         raise ValueError("x\x1b[8m\ud83d\u202e")
 
-    monkeypatch.setattr("bias_pipeline.job._run_cell", fail)
+    monkeypatch.setattr("bias_pipeline.sweeps.job._run_cell", fail)
     code, text = run(*SMALL)
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
     shown = "ValueError: x\\x1b[8m\\ud83d\\u202e"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.results.store import Result, ResultStore
 from tests.cli.commands import SMALL, Run, results, rows
-from tests.test_results import row
+from tests.results.test_store import row
 
 COUNT = ("metric=gender_error", "logger=csv", "dataset.n_images=600")
 

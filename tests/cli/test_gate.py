@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bias_pipeline import audit_command, auditing
+from bias_pipeline.commands import audit, auditing
+from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.door import main
 from tests.corpora import REPOSITORY
 from tests.test_docs import blocks, commands
 
@@ -43,7 +43,7 @@ def baseline(folder: Path) -> Iterator[Path]:
     """The baseline of the page; of the audit only what trains nothing, for the sake of time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(audit_command, "write_page", lambda folder, path: None)
+        patch.setattr(audit, "write_page", lambda folder, path: None)
         patch.setattr(auditing, "plan_for", _counts)
         assert main(BASELINE) == 0
         yield folder / "baseline.json"

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline import cluster, detached
+from bias_pipeline.commands import submit
+from bias_pipeline.sweeps import slurm
 from tests.cli.commands import SMALL, Run
 
 CANARY = "canary"
 SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}}"
-APART = "{_target_: bias_pipeline.report.apart.run_apart, module: loggers, function: x}"
+APART = "{_target_: bias_pipeline.loggers.subprocess_call.run_apart, module: loggers, function: x}"
 
 
 def decoded(text: str) -> str:
@@ -44,8 +45,8 @@ HIDDEN = [
     "++logger.csv={_target_: numpy.load, file: evil.pkl, allow_pickle: true}",
     f"+hydra.callbacks.e={APART}",
     f"++logger.csv={APART}",
-    "++logger.csv={_target_: bias_pipeline.door.main, arguments: [--version]}",
-    "++logger.csv={_target_: bias_pipeline.detached._sbatch, script: x}",
+    "++logger.csv={_target_: bias_pipeline.commands.main.main, arguments: [--version]}",
+    "++logger.csv={_target_: bias_pipeline.commands.submit._sbatch, script: x}",
     "++logger.csv={_target_: bias_pipeline.datasets._unpickle_child._restrict}",
     "++logger.csv._target_=bias_pipeline.evil.Evil",
     "+hydra.job_logging.handlers.x={class: subprocess.Popen}",
@@ -165,8 +166,8 @@ LAUNCHING = [
 def test_e11_a_launcher_takes_no_text_for_the_shell(
     run: Run, evil: Path, word: tuple[str, ...], option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(detached, "_sbatch", lambda _: pytest.fail("it was submitted"))
-    monkeypatch.setattr(cluster, "check", lambda _: None)
+    monkeypatch.setattr(submit, "_sbatch", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(slurm, "check", lambda _: None)
     code, text = run(*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
     assert (code, "hydra.launcher" in text, "Traceback" in text) == (2, True, False), text
 

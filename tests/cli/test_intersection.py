@@ -56,4 +56,4 @@ def test_what_the_files_hold_is_told_of_intersections(run: Run) -> None:
 def test_all_captioners_of_an_intersection(run: Run) -> None:
     code, text = run(*CROSSED, "captioner=all", "--cfg", "job")
     assert code == 0
-    assert "bias_pipeline.intersection.Intersection" in text
+    assert "bias_pipeline.corpus.intersection.Intersection" in text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.results import LOGGED
+from bias_pipeline.results.store import LOGGED
 from tests.cli.commands import SMALL, Run, fork, results
 
 KILLS = 20

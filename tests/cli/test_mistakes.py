@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import cluster, launch
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.sweeps import launch, slurm
 from tests.cli.commands import SMALL, Run
 
 HELP = [
@@ -29,7 +29,7 @@ HELP = [
 def test_help_is_printed_and_nothing_is_done(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(cluster, "check", lambda _: pytest.fail("Slurm was asked for"))
+    monkeypatch.setattr(slurm, "check", lambda _: pytest.fail("Slurm was asked for"))
     try:
         code, text = run(*words)
     except SystemExit as end:  # argparse ends the process after its help
@@ -86,7 +86,7 @@ def test_all_captioners_are_those_that_the_data_permit(
 
     monkeypatch.setattr(launch, "_outcomes", with_one_refused)
     monkeypatch.setattr(
-        "bias_pipeline.composition._all_captioners", lambda *_: ["faithful", "terse"]
+        "bias_pipeline.config.compose._all_captioners", lambda *_: ["faithful", "terse"]
     )
     assert run("metric=gender_error", f"captioner={captioner}", *SMALL)[0] == code
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import composition
+from bias_pipeline.config import compose
 from tests.cli.commands import Run
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
 
@@ -84,7 +84,7 @@ def test_captions_that_changed_between_runs_are_no_one_line(
 ) -> None:
     run(*words, "captioner=data/A/model.json", "metric=leakage")
     (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
-    composition._corpus.cache_clear()  # another process has another one
+    compose._corpus.cache_clear()  # another process has another one
     run(*words, "captioner=data/A/model.json", "metric=gender_error")
     run("report", "outputs")
     page = (tmp_path / "outputs" / "report.html").read_text()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.sharded.gathering import read_embeddings
+from bias_pipeline.inference.gathering import read_embeddings
 from tests.cli.commands import SMALL, part, results, rows, wait_for
 from tests.corpora import REPOSITORY
 from tests.photo_folder import write_photos

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
 from tests.cli.commands import SMALL, Run, start, wait_for
 from tests.corpora import REPOSITORY
 

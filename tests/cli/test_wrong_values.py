@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import composition, intersection
+from bias_pipeline.config import compose
+from bias_pipeline.corpus import intersection
 from tests.cli.commands import SMALL, Run
 
 NEURAL = ("encoder=lstm",)
@@ -54,8 +55,8 @@ WRONG = [
     (("hydra.verbose=inf",), "hydra.verbose=inf must be true or false or text or a list"),
     (("hydra.job.chdir=true",), "hydra.job.chdir=True must be"),
     (("+metric._target_=[a]",), "is not allowed"),
-    (("++metric._target_=[bias_pipeline.metrics.lic.LIC]",), "is not allowed"),
-    (("++metric._target_=bias_pipeline.metrics.gender_error.GenderError",), "is unknown"),
+    (("++metric._target_=[bias_pipeline.metrics.attack.lic.LIC]",), "is not allowed"),
+    (("++metric._target_=bias_pipeline.metrics.counting.gender_error.GenderError",), "is unknown"),
     (("++dataset._target_=bias_pipeline.scoring.Lic",), "dataset."),
     (("logger={a: 1}",), ""),
     (("++logger={a: {b: 1}}",), "logger.a={'b': 1} must be a configuration of a ResultLogger"),
@@ -153,8 +154,8 @@ def test_a_bad_variable_of_a_cluster_is_told(run: Run, monkeypatch: pytest.Monke
 
 def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "90")
-    options = composition.options_of(["cluster=slurm"])
-    config = composition.compose_config(options.overrides, options)
+    options = compose.options_of(["cluster=slurm"])
+    config = compose.compose_config(options.overrides, options)
     assert config.hydra.launcher.timeout_min == 90
 
 

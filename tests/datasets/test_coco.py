@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.coco import CocoDataset, safe_name
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from tests.coco_folder import (
@@ -33,7 +33,7 @@ from tests.corpora import REPOSITORY
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "coco", "dataset.root": str(root), "captioner": "mine"}
     settings |= dict(override.split("=", 1) for override in overrides)
-    return composition.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return compose.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
 
 
 def refused(root: Path, *overrides: str) -> str:
@@ -332,7 +332,7 @@ def test_e3_an_annotation_id_of_two_captions_is_refused(tmp_path: Path) -> None:
 
 def test_e5_labels_of_one_group_are_refused_by_attackers(tmp_path: Path) -> None:
     root = write_folder(tmp_path, {LABELS: labels().replace("Female", "Male")})
-    cell = composition.cell(["dataset=coco", f"dataset.root={root}", "captioner=mine"])
+    cell = compose.cell(["dataset=coco", f"dataset.root={root}", "captioner=mine"])
     with pytest.raises(DataError, match="two groups"):
         cell.build("metric").draw_splits(cell.corpus(), [0])
 
@@ -353,10 +353,10 @@ def test_e8_a_caption_of_a_megabyte_is_cut_in_every_format_and_counted(tmp_path:
 
 _READ = """
 import resource, sys
-from bias_pipeline import composition
+from bias_pipeline.config import compose
 
 words = ["dataset=coco", f"dataset.attributes={sys.argv[1]}", f"captioner={sys.argv[2]}"]
-assert len(composition.cell(words).corpus()) == 1_000_000
+assert len(compose.cell(words).corpus()) == 1_000_000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
@@ -443,9 +443,7 @@ def test_a_real_captioner_may_lack_images_of_no_group(data_root: Path) -> None:
 @pytest.mark.real
 def test_coco_and_lic_hold_the_same_captions_of_a_captioner(data_root: Path) -> None:
     coco = load(data_root / "coco", "captioner=sat")
-    lic = composition.cell(
-        ["dataset=lic", f"dataset.root={data_root}/lic/bias_data", "captioner=sat"]
-    )
+    lic = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data", "captioner=sat"])
     other = {record.id: (record.model, record.labels) for record in lic.corpus() if record.model}
     own = {record.id: (record.model, record.labels) for record in coco if record.labels}
     assert own == other

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from tests import coco_folder, lic_folder
 
 
 def load(*words: str) -> Corpus:
-    return composition.cell(list(words)).corpus()
+    return compose.cell(list(words)).corpus()
 
 
 def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:

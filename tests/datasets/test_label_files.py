@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.annotators import TIE, agreement, majority
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
 from bias_pipeline.errors import DataError, UsageError

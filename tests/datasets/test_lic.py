@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
 
@@ -15,7 +15,7 @@ from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "lic", "dataset.root": str(root), "captioner": "sat"}
     settings |= dict(override.split("=") for override in overrides)
-    return composition.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return compose.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
 
 
 def spoiled(**changes: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
 
 def test_captioner_all_is_what_has_files(tmp_path: Path) -> None:
     root = write_folder(tmp_path)
-    cell = composition.cell(["dataset=lic", f"dataset.root={root}"])
+    cell = compose.cell(["dataset=lic", f"dataset.root={root}"])
     found = cell.build("dataset").all_captioners(cell.build("attribute"))
     assert found == ["sat", "fc"]
 
@@ -152,12 +152,12 @@ def test_the_published_draws_repeat_what_the_reference_repeats(
     data_root: Path, captioner: str, share: float
 ) -> None:
     """Verbatim test captions over ten seeds, measured on the reference's own splits."""
-    from bias_pipeline.attackers.data import Labelled
-    from bias_pipeline.metrics.attack import _verbatim_share
-    from bias_pipeline.split import seeds_of
+    from bias_pipeline.corpus.predictions import Labelled
+    from bias_pipeline.corpus.split import seeds_of
+    from bias_pipeline.metrics.attack.caption_attack import _verbatim_share
 
     words = ["experiment=relic_gender", f"captioner={captioner}"]
-    cell = composition.cell([*words, f"dataset.root={data_root}/lic/bias_data"])
+    cell = compose.cell([*words, f"dataset.root={data_root}/lic/bias_data"])
     metric, corpus = cell.build("metric"), cell.corpus()
     for transform in metric.transforms[:2]:
         corpus = transform(corpus)

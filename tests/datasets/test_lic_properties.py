@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.lic import LicDataset
 from bias_pipeline.errors import BiasPipelineError, DataError
 from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder

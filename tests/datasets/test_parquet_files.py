@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets import parquet_files
 from bias_pipeline.datasets.coco_files import human_captions, model_captions, splits_by_id
 from bias_pipeline.datasets.label_files import WHAT
@@ -28,7 +28,7 @@ def captions(n: int = 60) -> dict[str, list[object]]:
 
 
 def load(root: Path, *words: str) -> Corpus:
-    return composition.cell(["dataset=coco", f"dataset.root={root}", *words]).corpus()
+    return compose.cell(["dataset=coco", f"dataset.root={root}", *words]).corpus()
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:

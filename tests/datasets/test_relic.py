@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline import composition
-from bias_pipeline.captions import is_blank
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.captions import is_blank
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from tests.relic_file import table, write_table
 
@@ -20,7 +20,7 @@ from tests.relic_file import table, write_table
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "relic", "dataset.root": str(root), "captioner": "sat"}
     settings |= {"attribute": "age"} | dict(o.split("=", 1) for o in overrides)
-    return composition.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return compose.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
 
 
 def refused(folder: Path, column: str, value: object) -> str:
@@ -39,9 +39,7 @@ def test_both_sides_and_the_label_are_read(tmp_path: Path) -> None:
 
 
 def test_captioner_all_is_what_has_a_column(tmp_path: Path) -> None:
-    cell = composition.cell(
-        ["dataset=relic", f"dataset.root={write_table(tmp_path)}", "attribute=age"]
-    )
+    cell = compose.cell(["dataset=relic", f"dataset.root={write_table(tmp_path)}", "attribute=age"])
     found = cell.build("dataset").all_captioners(cell.build("attribute"))
     assert found == ["sat", "oscar"]
 
@@ -117,10 +115,10 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
 
 
 @cache
-def composed(root: str) -> composition.Cell:
+def composed(root: str) -> compose.Cell:
     """Composing takes longer than reading."""
     words = ["dataset=relic", f"dataset.root={root}", "dataset.blank_limit=1", "attribute=age"]
-    return composition.cell(words)
+    return compose.cell(words)
 
 
 @given(texts=st.lists(st.text(st.characters(exclude_characters="\0"), max_size=20), max_size=5))
@@ -151,6 +149,6 @@ def test_the_real_table_is_read(data_root: Path) -> None:
 def test_the_split_is_that_of_the_paper(data_root: Path) -> None:
     """2,191 + 2,191 images to learn from, 244 + 244 to be scored on."""
     words = ["experiment=relic_age", "captioner=sat", f"dataset.root={data_root}/relic"]
-    cell = composition.cell(words)
+    cell = compose.cell(words)
     (split,) = cell.build("metric").draw_splits(cell.corpus(), [0])
     assert (len(split.train), len(split.test)) == (4_382, 488)

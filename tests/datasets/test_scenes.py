@@ -20,7 +20,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from bias_pipeline.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.scenes import (
     CAPTIONERS,
     Dials,

@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.cluster import check
+from bias_pipeline.config import compose
 from bias_pipeline.errors import UsageError
+from bias_pipeline.sweeps.slurm import check
 from hydra_plugins.device_pool import _locks, launcher
 from hydra_plugins.device_pool._locks import folder_of_locks, take
 from hydra_plugins.device_pool.launcher import device_names
@@ -175,6 +175,6 @@ def test_what_could_not_end_well_is_refused(
     words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    options = composition.options_of(words)
+    options = compose.options_of(words)
     with pytest.raises(UsageError, match=message):
-        check(composition.compose_config(words, options))
+        check(compose.compose_config(words, options))

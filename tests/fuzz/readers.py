@@ -13,17 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bias_pipeline import composition
-from bias_pipeline.attribute import Attribute
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.io.sealed import sealed, sha256_of
+from bias_pipeline.loggers.loggers import WandbLogger
+from bias_pipeline.loggers.push import _with_curves
 from bias_pipeline.report.content import report_of_folder
-from bias_pipeline.report.loggers import WandbLogger
-from bias_pipeline.report.push import _with_curves
 from bias_pipeline.report.words import save_words
-from bias_pipeline.results import ResultStore
-from bias_pipeline.sealed import sealed, sha256_of
+from bias_pipeline.results.store import ResultStore
 from tests import coco_folder, lic_folder
 
 Read = Callable[[Path], object]
@@ -49,7 +49,7 @@ def parquet(columns: Mapping[str, Any]) -> bytes:
 
 
 def gender() -> Attribute:
-    built: Attribute = composition.cell(["dataset=coco", "attribute=gender"]).build("attribute")
+    built: Attribute = compose.cell(["dataset=coco", "attribute=gender"]).build("attribute")
     return built
 
 
@@ -153,7 +153,7 @@ def configurations(folder: Path) -> Reader:
 
     def read(path: Path) -> None:
         shutil.copy(path, own / "own.yaml")
-        cell = composition.cell([f"--config-dir={folder / 'own'}", "experiment=own"])
+        cell = compose.cell([f"--config-dir={folder / 'own'}", "experiment=own"])
         for key in ("dataset", "attribute", "metric", "logger"):
             cell.build(key)
 
@@ -163,7 +163,7 @@ def configurations(folder: Path) -> Reader:
 def run_folders(folder: Path) -> Reader:
     """One file of a run in a folder of two, with checksums that fit."""
     from tests.report.test_words import found
-    from tests.test_sealed_runs import result
+    from tests.results.test_sealed_runs import result
 
     sound = folder / "sound"
     ResultStore(sound).save(result(captioner="sat"))
@@ -212,7 +212,7 @@ def model_folders(folder: Path) -> Reader:
     import torch
     from transformers import CLIPModel
 
-    from bias_pipeline.vision.pretrained import Preprocessing, find_pretrained, load, tokenizer
+    from bias_pipeline.models.pretrained import Preprocessing, find_pretrained, load, tokenizer
     from tests.tiny_models import write_clip
 
     sound = write_clip(folder / "clip")

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from bias_pipeline import composition
-from bias_pipeline.run import run_cell
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
 
 ROWS = Path(__file__).with_name("rows.csv")
 SMALL = ("dataset.n_images=400", "seeds=2", "stats.resamples=50", "captioner=stereotyper")
@@ -55,7 +55,7 @@ CELLS: dict[str, tuple[str, ...]] = {
 def rows_of(name: str) -> pd.DataFrame:
     """(R,) part, value and interval of a cell, computed from nothing."""
     with TemporaryDirectory() as folder:
-        cell = composition.cell([*SMALL, *CELLS[name], f"paths.outputs={folder}"])
+        cell = compose.cell([*SMALL, *CELLS[name], f"paths.outputs={folder}"])
         result = run_cell(cell.corpus(), cell.build("metric"), cell.seeds, run_id=name)
     return pd.DataFrame(
         {

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.analysis.gate import decisions
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.cell import run_cell
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.tables import print_results
-from bias_pipeline.results import Result
-from bias_pipeline.run import run_cell
+from bias_pipeline.results.store import Result
 from tests.metrics.test_contract import NAMES, SEEDS, cell, rebuilt
 
 TEXTS = ("", " . ", "NaN", "None", "null")

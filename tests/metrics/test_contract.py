@@ -21,14 +21,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline import composition, metrics
-from bias_pipeline.attribute import LabelMap
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline import metrics
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import LabelMap
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
-from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.report.tables import interval, markdown, print_results
-from bias_pipeline.results import Result, ResultStore, rows_csv
-from bias_pipeline.run import run_cell
+from bias_pipeline.results.store import Result, ResultStore, rows_csv
 
 NAMES = choices_of(conf_dir() / "metric")
 SEEDS = (0, 12, 456)
@@ -56,8 +57,8 @@ FURTHER: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def cell(name: str, *words: str) -> composition.Cell:
-    return composition.cell([f"metric={name}", *WORDS, *FURTHER.get(name, ()), *words])
+def cell(name: str, *words: str) -> compose.Cell:
+    return compose.cell([f"metric={name}", *WORDS, *FURTHER.get(name, ()), *words])
 
 
 @pytest.fixture(autouse=True)

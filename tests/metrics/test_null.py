@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.stats.bootstrap import Estimate
 
 SHUFFLINGS = 60
@@ -39,7 +39,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
     """The headline of each metric under each shuffling; both metrics use the same answers."""
     outputs = tmp_path_factory.mktemp("null")
     words = ["captioner=faithful", "dataset.n_images=1000", "stats.resamples=200"]
-    cells = [composition.cell([*words, f"metric={m}", f"paths.outputs={outputs}"]) for m in METRICS]
+    cells = [compose.cell([*words, f"metric={m}", f"paths.outputs={outputs}"]) for m in METRICS]
     metrics = [cell.build("metric") for cell in cells]
     corpus = cells[0].corpus()
     for transform in metrics[0].transforms:  # they do not look at groups

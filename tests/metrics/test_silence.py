@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline import composition
-from bias_pipeline.attribute import Attribute, Context, LabelMap
-from bias_pipeline.corpus import SIDES, Corpus
+from bias_pipeline.config import compose
+from bias_pipeline.config.identity import run_id
+from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.intersection import Intersection
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.identity import run_id
-from bias_pipeline.intersection import Intersection
+from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.metrics.attack.dbac_counts import Counts
 from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
-from bias_pipeline.metrics.counting import CountingMetric
-from bias_pipeline.metrics.dbac_counts import Counts
-from bias_pipeline.metrics.gender_error import GenderError
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.paths import choices_of, conf_dir
+from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.metrics.counting.seen import Seen
+from bias_pipeline.metrics.counting.tally import CountingMetric
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus
 
@@ -35,8 +35,8 @@ NOTHING = "nothing can be said of whom it names"
 
 
 @cache
-def cell(metric: str, *words: str) -> composition.Cell:
-    return composition.cell([f"metric={metric}", *SMALL, *FURTHER.get(metric, ()), *words])
+def cell(metric: str, *words: str) -> compose.Cell:
+    return compose.cell([f"metric={metric}", *SMALL, *FURTHER.get(metric, ()), *words])
 
 
 COUNTING = [
@@ -309,9 +309,7 @@ def test_nothing_is_said_of_race_by_counting_on_real_captions(metric: str, attri
     if not (DATA / "lic").is_dir():
         pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
     words = ("dataset=lic", f"dataset.root={DATA}/lic/bias_data", "captioner=sat")
-    own = composition.cell(
-        [f"metric={metric}", *words, f"attribute={attribute}", "stats.resamples=2"]
-    )
+    own = compose.cell([f"metric={metric}", *words, f"attribute={attribute}", "stats.resamples=2"])
     found = own.build("metric").compute(own.corpus(), splits=[])
     values = {n: p.estimate.value for n, p in found.parts.items() if n in HEADLINES}
     assert math.isnan(values.get("score", values.get("t_to_a", 0.0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bias_pipeline.report.cells import latest, passed_over
-from bias_pipeline.results import Result
+from bias_pipeline.results.store import Result
 from tests.report.test_tables import row
 
 

@@ -19,16 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import BufferReader, parquet
 
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.terminal import printable
 from bias_pipeline.report import latex as tex
 from bias_pipeline.report import markdown as md
 from bias_pipeline.report.content import report_of
+from bias_pipeline.report.document import Report
 from bias_pipeline.report.export import export, files
 from bias_pipeline.report.page import html
-from bias_pipeline.report.sheets import Number, Report, Section, Sheet, Weighted
-from bias_pipeline.results import Result, ResultStore
-from bias_pipeline.terminal import printable
+from bias_pipeline.report.sheets import Number, Section, Sheet, Weighted
+from bias_pipeline.results.store import Result, ResultStore
 from tests.report.test_page import directional, draw, result
 from tests.report.test_tables import HOSTILE
 

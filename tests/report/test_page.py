@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bias_pipeline.catalogue.bibliography import SOURCES, bibtex
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.report.bibliography import SOURCES, bibtex
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.page import page, write_page
-from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, browser
 from tests.report.test_tables import HOSTILE, row

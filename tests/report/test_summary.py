@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.paths import choices_of, conf_dir
 from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.page import html, page
 from bias_pipeline.report.panels import Axis
 from bias_pipeline.report.plain import DEEDS, PANELS, READINGS
-from bias_pipeline.results import Result, ResultStore
+from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, Browser, browser
 from tests.report.test_page import Elements

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.csv_text import read_csv
+from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.tables import (
     arrow,
     interval,
@@ -20,8 +21,7 @@ from bias_pipeline.report.tables import (
     print_results,
     write_table,
 )
-from bias_pipeline.results import COLUMNS, Result, Row, rows_csv
-from bias_pipeline.terminal import INVISIBLE, printable
+from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
 
 HOSTILE = [
     "[red]",

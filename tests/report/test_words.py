@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.analysis.word_fits import Example
-from bias_pipeline.analysis.words import EXACT, Interval, Word, Words
-from bias_pipeline.door import main
+from bias_pipeline.commands.main import main
+from bias_pipeline.explain.linear import Example
+from bias_pipeline.explain.words import EXACT, Interval, Word, Words
+from bias_pipeline.io.sealed import sha256
 from bias_pipeline.report.content import report_of
 from bias_pipeline.report.page import html
 from bias_pipeline.report.words import read_words, save_words, section, word_files
-from bias_pipeline.sealed import sha256
 from tests.report.test_page import result
 from tests.report.test_tables import HOSTILE
 

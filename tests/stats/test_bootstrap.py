@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from bias_pipeline.attackers.data import Predictions
+from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.hashing import keys_of
+from bias_pipeline.io.hashing import keys_of
 from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,

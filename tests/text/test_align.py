@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.text.align import ConstantAlignment, TopNAlignment
 from bias_pipeline.text.mask import MaskWords

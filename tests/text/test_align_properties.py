@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.text.align import ConstantAlignment, TopNAlignment, VocabularyAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.transform import is_special

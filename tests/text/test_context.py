@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline import composition
-from bias_pipeline.attribute import Attribute, Context
-from bias_pipeline.captions import Captions
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, Context
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.text.mentions import (
     attribute_mentions,
@@ -28,7 +28,7 @@ NOBODY: list[str] = []
 
 @cache
 def attribute(name: str, *words: str) -> Attribute:
-    found: Attribute = composition.cell([f"attribute={name}", *words]).build("attribute")
+    found: Attribute = compose.cell([f"attribute={name}", *words]).build("attribute")
     return found
 
 
@@ -120,7 +120,7 @@ def test_in_python_it_is_refused_with_what_to_write_in_yaml() -> None:
 
 
 def test_a_word_that_waits_for_a_context_is_still_masked() -> None:
-    mask = composition.cell(["attribute=race"]).build("masking")
+    mask = compose.cell(["attribute=race"]).build("masking")
     texts = ["a black dog", "a dark - skinned man", "a dark skinned man"]
     assert [mask.mask(Captions.from_texts([text])).text(0) for text in texts] == [
         "a <race> dog",
@@ -144,7 +144,7 @@ def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
     """One place for persons: what the other lists call one must not be missing there."""
     person = set(attribute("race").applies_to.words)
     gender, age = attribute("gender"), attribute("age")
-    task = composition.cell(["metric=dbac"]).build("task").tasks["person"]
+    task = compose.cell(["metric=dbac"]).build("task").tasks["person"]
     no_nouns = {"his", "her", "mans", "mens", "womans", "womens", "masculine", "manly", "boyish"}
     no_nouns |= {"fatherly", "feminine", "womanly", "girlish", "motherly"}
     assert {w for own in gender.words.values() for w in own} - no_nouns <= person

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.attribute import Attribute, LabelMap
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.text.language import language_notes
 
 LABELS = LabelMap("g", {"m": "male", "f": "female"})
@@ -59,18 +59,18 @@ def test_a_list_in_the_language_of_the_captions_fits() -> None:
 
 @pytest.mark.parametrize("captioner", ["terse", "neutral_speaker"])
 def test_embedded_captioners_are_not_told_of(captioner: str) -> None:
-    cell = composition.cell(["dataset.n_images=300", f"captioner={captioner}"])
+    cell = compose.cell(["dataset.n_images=300", f"captioner={captioner}"])
     assert not any("English" in note for note in cell.corpus().notes)
 
 
 def test_a_run_tells_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bias_pipeline import intersection
+    from bias_pipeline.corpus import intersection
 
     monkeypatch.setattr(intersection, "load", lambda *_: corpus("German"))
-    assert any("no English word" in n for n in composition.corpus_of(None, "x", ENGLISH).notes)  # type: ignore[arg-type]
+    assert any("no English word" in n for n in compose.corpus_of(None, "x", ENGLISH).notes)  # type: ignore[arg-type]
 
 
 @pytest.mark.real
 def test_no_real_captioner_is_told_of(data_root: object) -> None:
-    cell = composition.cell(["dataset=coco", f"dataset.root={data_root}/coco", "captioner=nic"])
+    cell = compose.cell(["dataset=coco", f"dataset.root={data_root}/coco", "captioner=nic"])
     assert not any("English" in note for note in cell.corpus().notes)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.captions import Captions
-from bias_pipeline.corpus import Record
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.text.mask import KeepWords, MaskWords
 from tests.corpora import make_corpus
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline import composition
-from bias_pipeline.attribute import Attribute, TaskVocabulary
-from bias_pipeline.captions import Captions
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.mentions import attribute_mentions, named_group
 from bias_pipeline.text.tasks import task_mentions
 
@@ -95,7 +95,7 @@ def test_mentions_do_not_depend_on_the_other_captions(captions: list[list[str]])
 
 
 def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
-    vocabulary = composition.cell(["metric=dbac"]).build("task")
+    vocabulary = compose.cell(["metric=dbac"]).build("task")
     captions = Captions.from_texts(["a man eats a hot dog", "a man walks two dogs"])
     found = task_mentions(captions, vocabulary, ("dog", "hot dog")).toarray()
     assert found.tolist() == [[0, 1], [1, 0]]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.corpus import Record
+from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.text.tokenize import Tokenize, tokenize_word
 from bias_pipeline.text.transform import is_special
 from tests.corpora import make_corpus

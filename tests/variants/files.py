@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline import composition, own_columns
-from bias_pipeline.arguments import Parser
-from bias_pipeline.attribute import Attribute
-from bias_pipeline.corpus import Corpus
+from bias_pipeline.commands import own_columns
+from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.errors import BiasPipelineError
 
@@ -102,7 +103,7 @@ def _dataset(places: Mapping[str, Path], words: Sequence[str]) -> CocoDataset:
 
 @cache
 def _gender() -> Attribute:
-    found: Attribute = composition.cell(["attribute=gender"]).build("attribute")
+    found: Attribute = compose.cell(["attribute=gender"]).build("attribute")
     return found
 
 

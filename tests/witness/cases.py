@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import composition
-from bias_pipeline.corpus import Record
-from bias_pipeline.results import Result
-from bias_pipeline.run import run_cell
-from bias_pipeline.split import seeds_of
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.split import seeds_of
+from bias_pipeline.results.store import Result
 from tests.corpora import DATA
 from tests.witness.agreement import Mean
 
@@ -56,10 +56,10 @@ class Case:
         corpus = cell.corpus() if with_objects else replace(cell.corpus(), objects=None)
         return run_cell(corpus, cell.build("metric"), seeds_of(n_seeds), run_id="witness")
 
-    def cell(self, outputs: Path, *words: str) -> composition.Cell:
+    def cell(self, outputs: Path, *words: str) -> compose.Cell:
         """The configuration of a cell."""
         own = [*self.dataset, f"captioner={self.captioner}", f"paths.outputs={outputs}"]
-        return composition.cell([*own, "stats.resamples=2", *words])
+        return compose.cell([*own, "stats.resamples=2", *words])
 
 
 @cache

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.corpus import Record
+from bias_pipeline.corpus.corpus import Record
 from tests.witness import lists
 from tests.witness.attackers import Attacked, FloatArray, IntArray, halves
 from tests.witness.lic import group_of, labelled, unnamed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.corpus import Record
+from bias_pipeline.corpus.corpus import Record
 from tests.witness import lists
 from tests.witness.attackers import Attacked, FloatArray, Halves, IntArray, even_halves
 from tests.witness.words import aligned, cut, vocabulary

@@ -14,7 +14,7 @@ WITNESS = [
     for path in sorted(HERE.glob("*.py"))
     if not path.stem.startswith("test_") and path.stem not in ASKING
 ]
-IMAGES = {"from bias_pipeline.corpus import Record"}
+IMAGES = {"from bias_pipeline.corpus.corpus import Record"}
 
 
 @pytest.mark.parametrize("path", WITNESS, ids=lambda path: path.stem)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.data import Predictions
-from bias_pipeline.results import Result
+from bias_pipeline.corpus.predictions import Predictions
+from bias_pipeline.results.store import Result
 from tests.witness import dbac
 from tests.witness.agreement import Mean, agree, mean, odd_ones
 from tests.witness.attackers import Attacked, FloatArray, IntArray

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from bias_pipeline.attribute import Attribute
-from bias_pipeline.corpus import Corpus, Record
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
 from bias_pipeline.datasets.scenes.dials import Dials

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.hashing import mix
+from bias_pipeline.io.hashing import mix
 
 FloatArray = npt.NDArray[np.float64]
 

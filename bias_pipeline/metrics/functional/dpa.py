@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.hashing import UIntArray
+from bias_pipeline.io.hashing import UIntArray
 from bias_pipeline.metrics.functional.relation import normalised
 
 IntArray = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.captions import ranges
+from bias_pipeline.corpus.captions import ranges
 
 IntArray = npt.NDArray[np.int64]
 TaskSet = tuple[int, ...]

@@ -1,0 +1,1 @@
+"""Attackers of all seeds in one pass over stacked weights."""

@@ -1,0 +1,79 @@
+"""Several attackers in one pass over stacked weights: which can, and how. Needs PyTorch.
+
+Each network keeps its own weights and its own dice, drawn in the order in which it draws alone.
+Gradients arrive at the networks themselves, so one may have no batch, or another vocabulary, than
+its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.attackers.stacked import recurrent, transformer
+from bias_pipeline.attackers.stacked.dropout import Words, drop
+from bias_pipeline.encoders.nets import RecurrentNet, TransformerNet
+
+HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.Dropout)
+_ENCODERS: dict[type[nn.Module], Any] = {
+    RecurrentNet: recurrent.encode,
+    TransformerNet: transformer.encode,
+}
+
+
+def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
+    """Whether attackers of this kind can be passed through together."""
+    return (
+        type(encoder) in _ENCODERS
+        and isinstance(head, nn.Sequential)
+        and all(isinstance(layer, HEAD_LAYERS) for layer in head)
+    )
+
+
+def encode(
+    nets: Sequence[nn.Module], batches: Sequence[Words], dice: Sequence[torch.Generator]
+) -> Tensor:
+    """What each encoder makes of its own batch while it is trained.
+
+    Args:
+        nets: S encoders of one description; their vocabularies may differ.
+        batches: a batch each, of N_s captions of at most L_s words.
+        dice: a random generator each, on the encoders' device.
+
+    Returns:
+        (S, N, D) vectors; rows beyond N_s hold nothing of use.
+    """
+    found: Tensor = _ENCODERS[type(nets[0])](nets, batches, dice)
+    return found
+
+
+def decide(
+    heads: Sequence[nn.Sequential],
+    vectors: Tensor,
+    rows: Sequence[int],
+    dice: Sequence[torch.Generator],
+) -> Tensor:
+    """What each head makes of its own rows while it is trained.
+
+    Args:
+        heads: S heads of one description.
+        vectors: (S, N, D).
+        rows: how many of the N rows are each one's.
+        dice: a random generator each.
+
+    Returns:
+        (S, N, O) outputs.
+    """
+    for layers in zip(*heads, strict=True):
+        first = layers[0]
+        if isinstance(first, nn.Linear):
+            bias = torch.stack([own.bias for own in layers])[:, None]
+            vectors = torch.baddbmm(bias, vectors, torch.stack([own.weight for own in layers]).mT)
+        elif isinstance(first, nn.Dropout):
+            vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], dice)
+        else:
+            vectors = first(vectors)
+    return vectors

@@ -1,0 +1,1 @@
+"""What a metric says of known truth."""

@@ -1,0 +1,1 @@
+"""What there is: metrics, their cards and their sources."""

@@ -1,0 +1,1 @@
+"""The words of the command line, one file each; :mod:`main` chooses."""

@@ -1,0 +1,74 @@
+"""``caption``: captions of photos by a published captioner; in as many tasks as one likes."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+
+from bias_pipeline.commands.photo_options import check_words, parser, positive
+from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.gathering import all_empty, gather, write_captions
+from bias_pipeline.inference.runner import Model, describe_share, report, size_of
+from bias_pipeline.io.terminal import say
+from bias_pipeline.models.folders import require_vocabulary
+from bias_pipeline.models.generation import KINDS, Captioner, check_prompt
+from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.vision.photos import find_photos
+
+JOB = "caption"
+VERSION = 1  # raised when the same model would write other captions
+
+
+def command(words: Sequence[str]) -> int:
+    """Caption one task's share, or gather that of all; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if something is missing or cannot be read.
+    """
+    options = options_of(words)
+    if options.gather:
+        gathered = gather(options, JOB, "captions.json")
+        written, empty = write_captions(gathered)
+        say(f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}")
+    else:
+        _caption(options)
+    return 0
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
+    own = parser(JOB, __doc__, "JSON file")
+    own.add_argument("--prompt", default="", help="how every caption begins (BLIP)")
+    own.add_argument("--max-new-tokens", type=positive, default=30, help="longest caption (30)")
+    own.add_argument(
+        "--beams", type=positive, default=1, help="1: the likeliest word each time (1)"
+    )
+    options = own.parse_args(list(words))
+    check_words(options, "folder")
+    return options
+
+
+def _caption(options: Namespace) -> None:
+    photos = find_photos(options.folder)
+    model = find_pretrained(options.model, KINDS, revision=options.revision)
+    check_prompt(model, options.prompt)
+    require_vocabulary(model.folder, model.files)
+    generation = {
+        "prompt": options.prompt,
+        "max_new_tokens": options.max_new_tokens,
+        "beams": options.beams,
+    }
+
+    def load() -> Model:
+        return Captioner(model, device_of(options.device), **generation)
+
+    settings = {"job": JOB, "version": VERSION, **generation, "files": model.files}
+    store = BlockStore(options.out, settings, model.name)
+    tally = describe_share(photos, size_of, store, load, options)
+    if tally.empty and tally.empty == tally.described - len(tally.unreadable):
+        raise all_empty(store, tally.empty)
+    report(tally, "images", JOB, store)

@@ -1,0 +1,93 @@
+"""``embed``: photos, or captions, as vectors of a CLIP; in as many tasks as one likes."""
+
+from __future__ import annotations
+
+import zlib
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from bias_pipeline.commands.photo_options import check_words, parser
+from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.gathering import gather, write_embeddings
+from bias_pipeline.inference.runner import Model, describe_share, report, size_of
+from bias_pipeline.io.terminal import say
+from bias_pipeline.models.clip import KINDS, ClipPhotos, ClipTexts
+from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.vision.photos import find_photos
+
+JOB = "embed"
+VERSION = 1  # raised when the same model would give other vectors
+
+
+def command(words: Sequence[str]) -> int:
+    """Embed one task's share, or gather that of all; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if something is missing or cannot be read.
+    """
+    options = options_of(words)
+    if options.gather:
+        gathered = gather(options, JOB, "embeddings.parquet")
+        n_vectors, size = write_embeddings(gathered)
+        say(f"{gathered.out}: {n_vectors} vectors of {size} numbers")
+    elif options.texts:
+        _embed_texts(options)
+    else:
+        _embed_photos(options)
+    return 0
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
+    own = parser(JOB, __doc__, "Parquet file")
+    own.add_argument("--texts", type=Path, help="captions (as of audit) in the stead of photos")
+    own.add_argument(
+        "--no-normalize",
+        action="store_true",
+        help="leave vectors as long as the model makes them (else 1)",
+    )
+    options = own.parse_args(list(words))
+    check_words(options, "folder", "texts")
+    return options
+
+
+def _embed_photos(options: Namespace) -> None:
+    photos = find_photos(options.folder)
+    model = find_pretrained(options.model, KINDS, revision=options.revision)
+
+    def load() -> Model:
+        return ClipPhotos(model, device_of(options.device), normalize=not options.no_normalize)
+
+    store = BlockStore(options.out, _settings(options, "photos", model.files), model.name)
+    report(describe_share(photos, size_of, store, load, options), "images", JOB, store)
+
+
+def _embed_texts(options: Namespace) -> None:
+    texts, _, _ = model_captions(options.texts)
+    model = find_pretrained(options.model, KINDS, revision=options.revision)
+
+    def load() -> Model:
+        return ClipTexts(model, device_of(options.device), normalize=not options.no_normalize)
+
+    store = BlockStore(options.out, _settings(options, "texts", model.files), model.name)
+    report(describe_share(texts, _checksum, store, load, options), "texts", JOB, store)
+
+
+def _settings(options: Namespace, source: str, files: object) -> dict[str, object]:
+    return {
+        "job": JOB,
+        "version": VERSION,
+        "source": source,
+        "normalize": not options.no_normalize,
+        "files": files,
+    }
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))

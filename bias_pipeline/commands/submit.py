@@ -1,0 +1,225 @@
+"""``submit``: a sweep, or tasks of embedding or caption, as Slurm jobs that nobody waits for.
+
+Each job is one cell or one share, run by the same door on its own, so nothing has to live on but
+Slurm. A job that is asked to make room ends with 75 and is queued again; it goes on from the seeds
+it trained, or the blocks it finished.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.commands import caption, embed
+from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.config.compose import check_captioners, compose_config, jobs_of
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.io import stopping
+from bias_pipeline.io.terminal import say
+from bias_pipeline.sweeps import slurm
+from bias_pipeline.sweeps.launch import Sweep, make_folder, prepare
+
+PRESET = "cluster=slurm"
+MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
+
+_SHARDED = {"embed": embed.options_of, "caption": caption.options_of}
+
+_HELP = """\
+usage: python -m bias_pipeline submit [key=value ...]
+       python -m bias_pipeline submit embed|caption --shards N [options of embed or caption]
+
+Submit a sweep to Slurm, a job a cell, or embedding or caption, a job a share, and return.
+Nothing waits: the job numbers are printed, and the command that shows the table in the end.
+
+  key=value               as of run; hydra.launcher.KEY=VALUE and cluster=slurm|slurm_gpu say how
+                          jobs are submitted (hydra.launcher.partition=gpu)
+  --shards N              into how many jobs embed and caption are divided
+  -h, --help              show this and submit nothing
+"""
+
+# Keys of Hydra's submitit launcher to options of sbatch.
+_OPTIONS = {
+    "name": "job-name={}",
+    "partition": "partition={}",
+    "account": "account={}",
+    "qos": "qos={}",
+    "constraint": "constraint={}",
+    "exclude": "exclude={}",
+    "comment": "comment={}",
+    "gres": "gres={}",
+    "timeout_min": "time={}",
+    "mem_gb": "mem={}G",
+    "mem_per_cpu": "mem-per-cpu={}",
+    "cpus_per_task": "cpus-per-task={}",
+    "gpus_per_node": "gpus-per-node={}",
+    "signal_delay_s": "signal=USR2@{}",
+}
+
+
+def submit(words: Sequence[str]) -> int:
+    """Submit a sweep and return; prints the job numbers and how to get the table.
+
+    Args:
+        words: overrides as of ``run``, or ``embed`` or ``caption`` with their words and
+            ``--shards N``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
+
+    Raises:
+        UsageError: if a job does not compose, or Slurm refuses the array.
+        ResourceError: if there is no Slurm, or nothing can be written.
+    """
+    if {"-h", "--help"} & set(words):
+        say(*_HELP.splitlines())
+        return 0
+    if words and words[0] in _SHARDED:
+        return _submit_shards(words[0], words[1:])
+    sweep = _prepare(words)
+    check_captioners(sweep.overrides, sweep.config)
+    _submit(sweep, [["run", *_config_dir(sweep), *job] for job in _jobs(sweep)])
+    ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
+    say("when they are done, this prints the table and runs what failed:")
+    say(f"  python -m bias_pipeline {shlex.join(ready)}")
+    return 0
+
+
+def _submit_shards(command: str, words: Sequence[str]) -> int:
+    """A job a share of the images."""
+    parser = Parser(f"python -m bias_pipeline submit {command}", allow_abbrev=False, add_help=False)
+    parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many jobs")
+    launching = [word for word in words if _of_launcher(word)]
+    own, rest = parser.parse_known_args([word for word in words if word not in launching])
+    options = _SHARDED[command](rest)
+    if own.shards < 1 or options.shard or options.gather:
+        raise UsageError(
+            f"submit {command} takes --shards N, at least 1, and no --shard or --gather"
+        )
+    sweep = _prepare(launching)
+    shards = [f"{number}/{own.shards}" for number in range(own.shards)]
+    _submit(sweep, [[command, *rest, "--shard", shard] for shard in shards])
+    say("when they are done, this puts everything into one file:")
+    say(f"  python -m bias_pipeline {command} --gather {shlex.quote(str(options.out))}")
+    return 0
+
+
+def _prepare(words: Sequence[str]) -> Sweep:
+    """Check what is asked for; without a word about it, Slurm's preset is used.
+
+    Raises:
+        UsageError: if it is not for Slurm.
+    """
+    chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
+    sweep = prepare(words if chosen else [*words, PRESET])
+    if slurm.launcher_of(sweep.config) != slurm.SLURM:
+        raise UsageError("submit needs Slurm: cluster=slurm or cluster=slurm_gpu")
+    slurm.check(sweep.config)
+    return sweep
+
+
+def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
+    """Submit jobs, each the words of a command, as arrays."""
+    if any("\n" in word for job in jobs for word in job):
+        raise UsageError("submit: a job is one line; leave out line breaks")
+    folder = Path(sweep.config.hydra.sweep.dir).resolve()
+    make_folder(folder)
+    (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
+    for first in range(0, len(jobs), MOST_TASKS):
+        size = min(MOST_TASKS, len(jobs) - first)
+        script = folder / f"array_{first}.sh"
+        script.write_text(_script(sweep.config.hydra.launcher, folder, first, size))
+        number = _sbatch(script)
+        say(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
+
+
+def _jobs(sweep: Sweep) -> list[list[str]]:
+    """The overrides of each job, every one of which composes; how to submit is left out.
+
+    Raises:
+        UsageError: if one does not.
+    """
+    own = [o for o in sweep.overrides if not _of_launcher(o)]
+    jobs = jobs_of(own)
+    if not jobs:
+        raise UsageError("submit: a sweep must list its values")
+    for job in jobs:
+        compose_config(job, sweep.options)
+    return jobs
+
+
+def _config_dir(sweep: Sweep) -> list[str]:
+    """The user's own folder of configuration, for jobs that may start elsewhere."""
+    own = sweep.options.config_dir
+    return ["--config-dir", str(Path(own).resolve())] if own else []
+
+
+def _of_launcher(override: str) -> bool:
+    key = override.lstrip("+~").partition("=")[0]
+    return key in ("cluster", "hydra/launcher") or key.startswith("hydra.launcher.")
+
+
+def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) -> str:
+    """An sbatch script; srun, so that Slurm's warning reaches Python and not the shell alone."""
+    options = [
+        text.format(launcher[key])
+        for key, text in _OPTIONS.items()
+        if launcher.get(key) is not None
+    ]
+    more = launcher.get("additional_parameters") or {}
+    options += [f"{key}={value}" for key, value in more.items()]
+    options += [
+        f"array=0-{size - 1}%{launcher.get('array_parallelism') or size}",
+        f"output={folder}/%A_%a.log",
+        "open-mode=append",
+        "requeue",
+        "ntasks=1",
+    ]
+    retries = int(launcher.get("max_num_timeout") or 0)
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH --{_quoted(option)}" for option in options),
+            f"cd {shlex.quote(str(Path.cwd()))} || exit 5",
+            f"line=$((SLURM_ARRAY_TASK_ID + {first + 1}))",
+            f'eval "set -- $(sed -n "${{line}}p" {shlex.quote(str(folder / "jobs.txt"))})"',
+            'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"',  # srun no longer inherits it
+            f'srun {shlex.quote(sys.executable)} -m bias_pipeline "$@"',
+            "code=$?",
+            f"if [ $code -eq {stopping.REQUEUE} ] && "
+            f'[ "${{SLURM_RESTART_COUNT:-0}}" -lt {retries} ]; then',
+            '  scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
+            "fi",
+            "exit $code",
+            "",
+        ]
+    )
+
+
+def _quoted(option: str) -> str:
+    """An option of sbatch, its value as the shell would have it."""
+    key, equals, value = option.partition("=")
+    return f"{key}={shlex.quote(value)}" if equals else key
+
+
+def _sbatch(script: Path) -> str:
+    """Submit a script; the number of its array.
+
+    Raises:
+        UsageError: with Slurm's own words, if it refuses.
+    """
+    command = ["sbatch", "--parsable", str(script)]
+    done = subprocess.run(  # noqa: S603 - a fixed command
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SLURM_EXPORT_ENV": "ALL"},
+        check=False,
+    )
+    if done.returncode:
+        raise UsageError(f"sbatch refused {script}: {done.stderr.strip().splitlines()[-1]}")
+    number = done.stdout.strip().partition(";")[0]
+    if not number.isdigit():
+        raise DataError(f"sbatch answered {done.stdout!r}, which is no job number")
+    return number

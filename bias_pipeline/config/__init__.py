@@ -1,0 +1,1 @@
+"""All that knows Hydra: composing, checking, building, identity."""

@@ -1,0 +1,464 @@
+"""From words on the command line to a checked configuration; nothing runs here.
+
+With loader.py, hydra_part.py, job.py and launch.py this is all that knows Hydra.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
+
+from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attackers.recipe import TrainerFlags
+from bias_pipeline.config.identity import groups_used, run_id
+from bias_pipeline.config.kinds import check_arguments, check_value
+from bias_pipeline.config.references import check_resolved
+from bias_pipeline.config.targets import build, check_targets, resolve
+from bias_pipeline.corpus import intersection
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.split import SplitRule, seeds_of
+from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.label_files import MAJORITY
+from bias_pipeline.declared import Count, Given, Text
+from bias_pipeline.encoders.spec import Encoder, HeadSpec
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.loggers.loggers import ResultLogger
+from bias_pipeline.metrics.base import Metric, MetricInfo
+from bias_pipeline.scoring import Scoring
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.transform import TextTransform
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.corpus.corpus import Corpus
+
+INVOCATION = "BIAS_PIPELINE_INVOCATION"
+ALL_METRICS = "metric=all"
+ALL_CAPTIONERS = "captioner=all"
+NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
+ALL_ANNOTATORS = "dataset.annotator=all"
+
+Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
+
+
+class Task(TypedDict, total=False):
+    """What the configuration holds besides Hydra's own part; further keys are the user's."""
+
+    metric: Metric
+    dataset: Dataset
+    captioner: str | int | float | None
+    limit: Count | None
+    attribute: Attribute
+    task: TaskVocabulary
+    text: TextTransform
+    masking: TextTransform
+    alignment: TextTransform
+    encoder: Encoder
+    head: HeadSpec
+    probe: Probe
+    scoring: Scoring
+    split: SplitRule
+    stats: Bootstrap
+    trainer: Annotated[Mapping[str, Any], Given(TrainerFlags)]
+    logger: Mapping[str, ResultLogger] | None
+    paths: Mapping[str, Folder]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A checked configuration of one cell.
+
+    Attributes:
+        tree: the whole configuration, resolved plain data.
+        used: top-level keys that the metric reaches.
+        choices: configuration group to the chosen file.
+    """
+
+    tree: Mapping[str, Any]
+    used: frozenset[str]
+    choices: Mapping[str, str]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that are asked for."""
+        return _seeds(self.tree["seeds"])
+
+    def build(self, key: str) -> Any:
+        """The object that a top-level node describes."""
+        return _instantiate(self.tree[key], key)
+
+    @property
+    def metric(self) -> MetricInfo:
+        """What the metric says of itself; nothing is built."""
+        info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
+        return info
+
+    def run_id(self, corpus: Corpus) -> str:
+        """The name of its run on a corpus, by everything that decides its numbers."""
+        return run_id(
+            self.tree["metric"],
+            corpus,
+            metric=self.metric.name,
+            attribute=self.tree["attribute"]["name"],
+            metric_version=self.metric.version,
+            seeds=self.seeds,
+        )
+
+    def corpus(self) -> Corpus:
+        """What is scored; read once a process."""
+        keys = ("dataset", "attribute", "captioner")
+        return _corpus(*(json.dumps(self.tree[key]) for key in keys), self.tree.get("limit"))
+
+    def choice(self, group: str) -> str:
+        """The name of a choice, empty if it plays no part in the metric."""
+        return self.choices.get(group, "") if group in self.used else ""
+
+
+def cell(words: Sequence[str]) -> Cell:
+    """The cell that overrides describe, for commands other than ``run``."""
+    options = options_of(words)
+    check_names(options)
+    return cell_of(compose_config(list(options.overrides), options))
+
+
+@lru_cache(maxsize=16)
+def _corpus(dataset: str, attribute: str, captioner: str, limit: int | None) -> Corpus:
+    return read_corpus(
+        {
+            "dataset": json.loads(dataset),
+            "attribute": json.loads(attribute),
+            "captioner": json.loads(captioner),
+            "limit": limit,
+        }
+    )
+
+
+def read_corpus(tree: Mapping[str, Any]) -> Corpus:
+    """What a checked configuration scores, read from its files."""
+    reader = _instantiate(tree["dataset"], "dataset")
+    name = tree["captioner"] or reader.captioners()[0]
+    attribute = _instantiate(tree["attribute"], "attribute")
+    return corpus_of(reader, str(name), attribute, tree.get("limit"))
+
+
+def corpus_of(
+    dataset: Dataset, captioner: str, attribute: Attribute, limit: int | None = None
+) -> Corpus:
+    """What a data set holds of a captioner, with a warning where words do not fit its language."""
+    from bias_pipeline.text.language import language_notes
+
+    found = intersection.load(dataset, captioner, attribute, limit)
+    return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """Hydra's flags and overrides; flags may stand anywhere.
+
+    Raises:
+        UsageError: on a flag that would evade the checks here.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    _check_dashes(words)
+    options = get_args_parser().parse_intermixed_args(intersection.spelled_out(words))
+    for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
+        if getattr(options, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
+    return options
+
+
+def _check_dashes(words: Sequence[str]) -> None:
+    """Refuse settings that are written as flags: Hydra would answer with a page of its own.
+
+    Raises:
+        UsageError: showing how they are written.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    known = get_args_parser()._option_string_actions
+    for word in words:
+        flag, _, value = word.partition("=")
+        if flag.startswith("--") and flag not in known:
+            name = flag.lstrip("-")
+            raise UsageError(
+                f"{word} is unknown; settings are written without dashes, as "
+                f"{name}={value or '...'}. "
+                f"{did_you_mean(flag, known)}"
+            )
+
+
+def check_names(options: Namespace) -> None:
+    """Refuse an unknown choice of a configuration group, with the nearest known one."""
+    roots = [conf_dir(), *([Path(options.config_dir)] if options.config_dir else [])]
+    for override in options.overrides:
+        key, equals, values = override.lstrip("+~").partition("=")
+        folders = [root / key.partition("@")[0] for root in roots]
+        if not key or not equals or key.startswith("hydra") or override == ALL_METRICS:
+            continue
+        known = [name for folder in folders for name in choices_of(folder)]
+        if not known:
+            continue
+        for value in values.split(","):
+            plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
+            if value == "all":
+                raise UsageError(f"{override}: all stands alone, as {key}=all")
+            if plain and value not in (*known, "null", intersection.CHOICE):
+                raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
+
+
+def expand(options: Namespace) -> list[str]:
+    """Overrides with ``all`` replaced by what it stands for."""
+    overrides = list(options.overrides)
+    for number, override in enumerate(overrides):
+        if override == ALL_METRICS:
+            overrides[number] = "metric=" + ",".join(choices_of(conf_dir() / "metric"))
+    if ALL_ANNOTATORS in overrides:
+        rest = [override for override in overrides if override != ALL_ANNOTATORS]
+        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
+        overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
+    if ALL_CAPTIONERS in overrides:
+        rest = [override for override in overrides if override != ALL_CAPTIONERS]
+        swept = ",".join(_all_captioners(rest, options))
+        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
+    return overrides
+
+
+def quoted(name: str) -> str:
+    r"""A name or path as Hydra's grammar takes it.
+
+    Example:
+        >>> print(quoted("sat"), quoted("a b's.json"))
+        sat 'a b\'s.json'
+    """
+    if name.isidentifier():
+        return name
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The majority and everyone who labelled.
+
+    Raises:
+        UsageError: if the data set knows no annotators.
+    """
+    rest = [override for override in overrides if override != ALL_CAPTIONERS]
+    found = cell_of(compose_config(first_choices(rest), options))
+    dataset, attribute = found.build("dataset"), found.build("attribute")
+    names: Sequence[str] = dataset.annotators(attribute)
+    if not names:
+        raise UsageError(
+            f"{ALL_ANNOTATORS}: dataset {found.choices['dataset']!r} does not say who labelled what"
+        )
+    return [MAJORITY, *names]
+
+
+def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The captioners that every swept data set and attribute has.
+
+    Raises:
+        UsageError: if they do not have the same.
+    """
+    keys = ("dataset", "attribute")
+    swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
+    rest = [o for o in overrides if o not in swept]
+    found = {
+        " ".join(chosen): _captioners([*rest, *chosen], options)
+        for chosen in product(*(choices_in(override) for override in swept))
+    }
+    names = next(iter(found.values()))
+    odd = next((label for label, own in found.items() if own != names), None)
+    if odd:
+        raise UsageError(
+            f"captioner=all: {odd} has the captioners {', '.join(found[odd])}, "
+            f"{next(iter(found))} has {', '.join(names)}; name those to run"
+        )
+    return names
+
+
+def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    found = cell_of(compose_config(first_choices(overrides), options))
+    names = intersection.captioners(found.build("dataset"), found.build("attribute"))
+    if not names:
+        raise UsageError(
+            f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "
+            "attribute, so there is nothing to run"
+        )
+    return names
+
+
+def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
+    """Refuse a sweep that names an unknown captioner before its first job runs."""
+    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
+    names = [override for override in overrides if override.startswith("captioner=")]
+    if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
+        return
+    dataset = _instantiate(_plain(config.dataset, resolve=True), "dataset")
+    for name in names[-1].partition("=")[2].split(","):
+        if name.replace("_", "").isalnum():  # else an expression, left to Hydra
+            dataset.check_captioner(name)
+
+
+def sweeps(override: str) -> bool:
+    """Whether an override stands for several values."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    try:
+        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+    except Exception:  # the same text is parsed again when composing, with a better message
+        return False
+
+
+def first_choices(overrides: Sequence[str]) -> list[str]:
+    """Overrides of one representative job of a sweep."""
+    chosen = []
+    for override in overrides:
+        chosen += choices_in(override)[:1] if sweeps(override) else [override]
+    return chosen
+
+
+def choices_in(override: str) -> list[str]:
+    """The single overrides that a sweeping one stands for.
+
+    Raises:
+        UsageError: if it does not list them.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Glob
+
+    parsed = OverridesParser.create().parse_override(override)
+    if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
+        raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
+    return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+
+
+def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order in which Hydra runs them.
+
+    Raises:
+        UsageError: if a sweep does not list its values.
+
+    Example:
+        >>> jobs_of(["metric=lic,dbac", "seeds=1,2"])[1]
+        ['metric=lic', 'seeds=2']
+    """
+    listed = [choices_in(o) if sweeps(o) else [o] for o in overrides]
+    return [list(job) for job in product(*listed)]
+
+
+def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
+    """The whole configuration, every target in it allowed.
+
+    Raises:
+        UsageError: if it does not compose or names what is not allowed.
+    """
+    config = composer(options)(overrides)
+    cell_of(config)
+    return config
+
+
+def composer(options: Namespace) -> Callable[[Sequence[str]], DictConfig]:
+    """What makes configurations of overrides, from files that are read once."""
+    from hydra.types import RunMode
+
+    from bias_pipeline.config.hydra_composer import loader_of
+
+    os.environ.setdefault(INVOCATION, new_invocation())
+    loader = loader_of(options.config_dir)
+    return lambda words: loader.load_configuration("config", [*words], RunMode.RUN, False)
+
+
+def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cell:
+    """The task's part of a configuration, resolved and checked.
+
+    Args:
+        config: with Hydra's own part, which says what was chosen, unless ``choices`` does.
+        choices: configuration group to the chosen file.
+    """
+    choices = config.hydra.runtime.choices if choices is None else choices
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        # Key by key: a copy of the task without Hydra's part would cost more than all else here.
+        tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
+    check_task(tree)
+    used = groups_used(_plain(config, resolve=False), "metric")
+    return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()})
+
+
+def check_task(tree: Mapping[str, Any]) -> None:
+    """Refuse what must not be built, and values that nobody declares.
+
+    Args:
+        tree: the whole configuration but Hydra's part, resolved plain data.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    check_resolved(tree)
+    for key in NEEDED:
+        if tree.get(key) is None:
+            raise UsageError(f"{key} is missing; the configuration needs it")
+    kinds = get_type_hints(Task, include_extras=True)
+    for key, place in tree["paths"].items() if isinstance(tree["paths"], Mapping) else ():
+        if not isinstance(place, str) or not place:
+            raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
+    check_value(tree["paths"], kinds["paths"], "paths")
+    check_targets(tree)
+    check_arguments(tree)
+    for key, value in tree.items():
+        check_value(value, kinds.get(key, Any), key)
+    _seeds(tree["seeds"])
+
+
+def _seeds(value: object) -> tuple[int, ...]:
+    listed = value if isinstance(value, list) else [value]
+    if not isinstance(value, int | list) or not all(type(seed) is int for seed in listed):
+        raise UsageError(f"seeds={value}: give a positive number or a list of distinct seeds >= 0")
+    return seeds_of(value)
+
+
+def _misfit(message: str) -> str:
+    if "'task." in message or "'task'" in message:
+        return "this masking needs a list of tasks: add +task=coco_objects"
+    return "the chosen attribute, masking and encoder may not fit together"
+
+
+def _resolved(config: DictConfig, key: str) -> Any:
+    from omegaconf import OmegaConf
+
+    value = config[key]
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+def _plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+
+    container = OmegaConf.to_container(node, resolve=resolve)
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}
+
+
+def _instantiate(node: Any, key: str) -> Any:
+    """Build what a checked node describes; a refusal by its constructor is the user's to mend."""
+    try:
+        return build(node)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{key}: {error}") from error
+
+
+def new_invocation() -> str:
+    """A folder name that no other invocation has, whatever the clock says."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

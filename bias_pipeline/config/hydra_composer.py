@@ -1,0 +1,227 @@
+"""The one way from words to a configuration: files are looked at first, what they make is checked.
+
+A sweep's jobs are each composed once, from files that are read once. Hydra composes every job
+twice, to check the sweep before its first job and to run it, and reads all files anew each time.
+Where the cells are cached that is most of what a sweep takes.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.object_type import ObjectType
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from bias_pipeline.config.hydra_part import check_hydra
+from bias_pipeline.config.references import check_references
+from bias_pipeline.config.yaml_files import broken, check_yaml
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.io.extras import LAUNCHERS
+from bias_pipeline.io.paths import conf_dir
+
+if TYPE_CHECKING:
+    from hydra._internal.config_repository import CachingConfigRepository
+    from hydra.core.config_search_path import ConfigSearchPath
+    from hydra.core.override_parser.types import Override
+    from hydra.plugins.config_source import ConfigResult
+    from hydra.types import RunMode
+    from omegaconf import DictConfig
+
+KEPT = 500  # jobs composed and not yet run; each takes about half a megabyte
+
+
+def loader_of(config_dir: str | None = None) -> Loader:
+    """A loader of our configuration and of a folder of the user's.
+
+    Raises:
+        UsageError: if the folder is not there.
+    """
+    version.setbase("1.3")
+    path = create_config_search_path(str(conf_dir()))
+    if config_dir is not None:
+        folder = Path(config_dir).resolve()
+        if not folder.is_dir():
+            raise UsageError(f"--config-dir={config_dir} is not a folder")
+        schema = SearchPathQuery(provider="schema", path=None)
+        path.prepend(provider="command-line", path=f"file://{folder}", anchor=schema)
+    return Loader(path)
+
+
+class Loader(ConfigLoaderImpl):
+    """Composes and checks; nothing that a configuration names has been run or imported by then.
+
+    It keeps each job's configuration until it is asked for again.
+
+    Args:
+        config_search_path: where configuration files are.
+    """
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.repository = Repository(config_search_path)
+        self._composed: dict[tuple[str, ...], DictConfig] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Sent to another process without what was composed here."""
+        return {**vars(self), "_composed": {}}
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        """What overrides make of the files, references as they are written.
+
+        Raises:
+            UsageError: if it does not compose, or says to Hydra what it must not say.
+            ResourceError: if a file cannot be read.
+        """
+        try:
+            config = super().load_configuration(
+                config_name, overrides, run_mode, from_shell, validate_sweep_overrides
+            )
+            check_composed(config)
+        except BiasPipelineError:
+            raise
+        except HydraException as error:  # some of them are OSErrors too
+            _check_launcher(str(error))
+            raise UsageError(composition_message(error)) from error
+        except OSError as error:
+            place = error.filename or "the working folder, which must be there,"
+            raise ResourceError(f"{place} cannot be read: {error.strerror}") from error
+        except Exception as error:  # Hydra refuses with whatever its parts happen to raise
+            raise UsageError(composition_message(error)) from error
+        return config
+
+    def _process_config_searchpath(
+        self,
+        config_name: str | None,
+        parsed_overrides: list[Override],
+        repo: CachingConfigRepository,
+    ) -> None:
+        """Never lengthen the search path: a package on it would be imported to be read.
+
+        Raises:
+            UsageError: if that is asked for.
+        """
+        del config_name, repo
+        for override in parsed_overrides:
+            if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
+                raise UsageError(f"{override.input_line}: name a folder with --config-dir instead")
+
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
+        """The configuration of a job. It is the caller's to change once it was asked for twice."""
+        key = tuple(sweep_overrides)
+        if key in self._composed:
+            return self._composed.pop(key)
+        config = super().load_sweep_config(master_config, sweep_overrides)
+        if len(self._composed) < KEPT:
+            self._composed[key] = config
+        return config
+
+
+def _check_launcher(words: str) -> None:
+    """Tell a launcher that is not installed from one that there is not.
+
+    Raises:
+        ResourceError: naming the extra.
+    """
+    name = words.partition("Could not find 'hydra/launcher/")[2].partition("'")[0]
+    if name in LAUNCHERS:
+        LAUNCHERS[name].require()
+
+
+def check_composed(config: DictConfig) -> None:
+    """Refuse what must not be referred to, and what Hydra must not be told.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    written: Any = OmegaConf.to_container(config, resolve=False)
+    own = written.pop("hydra", None)
+    if not isinstance(own, dict):
+        raise UsageError("hydra: what Hydra itself needs cannot be taken away")
+    # Hydra's part repeats the command line: it comes last, so that it is blamed last.
+    check_references({**{str(key): value for key, value in written.items()}, "hydra": own})
+    check_hydra(config)
+
+
+def composition_message(error: BaseException) -> str:
+    """What is wrong with a configuration, and the nearest known key."""
+    if isinstance(error, RecursionError):
+        return "the configuration is nested too deeply"
+    told = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
+    words = str(error) or str(error.__cause__ or "")
+    if not told or not words:
+        words = f"this does not compose ({type(error).__name__} {words})"
+    first = " ".join(line.strip() for line in words.splitlines() if line.strip())
+    key = first.partition("Could not override '")[2].partition("'")[0]
+    if not key or "@" in key:
+        return first
+    known = [p.name for p in conf_dir().iterdir() if p.is_dir()]
+    return f"{first} {did_you_mean(key, [*known, 'captioner', 'limit', 'seeds', 'paths'])}"
+
+
+class Repository(ConfigRepository):
+    """Configuration files, each read once. Composing changes what it is given: it gets copies.
+
+    Args:
+        config_search_path: where they are.
+    """
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self._read = _Shared()
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """What a file holds, None if there is none."""
+        key = (config_path, *(f"{source.provider}:{source.path}" for source in self.sources))
+        if key not in self._read:
+            self._read[key] = self._load(config_path)
+        return copy.deepcopy(self._read[key])
+
+    def _load(self, config_path: str) -> ConfigResult | None:
+        path = self._foreign_file(config_path)
+        if path is not None:
+            check_yaml(path)
+        try:
+            return super().load_config(config_path)
+        except YAMLError as error:
+            raise UsageError(broken(path or Path(config_path), error)) from error
+        except OSError as error:
+            if error.errno is None:  # as OmegaConf refuses a file that holds a number
+                raise UsageError(f"{path}: a configuration is a mapping of keys") from error
+            raise
+
+    def _foreign_file(self, config_path: str) -> Path | None:
+        """The file that is meant, unless it is one of ours."""
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or source.scheme() != "file":
+            return None
+        path = Path(source.path, source._normalize_file_name(config_path)).resolve()
+        return None if path.is_relative_to(conf_dir()) else path
+
+
+class _Shared(dict[tuple[str, ...], "ConfigResult | None"]):
+    """What the copies that Hydra makes of a repository have in common, in one process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+    def __deepcopy__(self, memo: object) -> _Shared:
+        return self

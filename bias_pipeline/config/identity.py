@@ -1,0 +1,114 @@
+"""What a run is: the hash of everything that decides its numbers, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.declared import TARGET
+
+# Where things are kept, and how many work on them, does not change them.
+_PLACES = frozenset({"cache", "processes"})
+_REFERENCE = re.compile(r"\$\{([a-z_]+)")
+
+
+def run_id(
+    tree: Mapping[str, object],
+    corpus: Corpus,
+    *,
+    metric: str,
+    attribute: str,
+    metric_version: int,
+    seeds: Sequence[int],
+) -> str:
+    """A readable name that ends in the hash of the run.
+
+    Args:
+        tree: the resolved configuration reachable from ``metric``, in composed order (so masking
+            then aligning is not aligning then masking).
+        corpus: what is scored; its digest counts, its place on disk does not.
+        metric: the metric's name.
+        attribute: the attribute's name.
+        metric_version: of the metric.
+        seeds: of the run.
+
+    Returns:
+        A name safe as a folder on every system.
+    """
+    content = {
+        "metric": deciding(tree),
+        "metric_version": metric_version,
+        "dataset": corpus.dataset,
+        "captioner": corpus.captioner,
+        "corpus": corpus.digest,
+        "file_order": _file_order(tree, corpus),
+        "seeds": list(seeds),
+    }
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+    names = (metric, corpus.dataset, corpus.captioner, attribute, digest)
+    return "-".join(slug(name) for name in names)
+
+
+def slug(name: str) -> str:
+    """A name reduced to letters, digits and underscores, at most 40 of them.
+
+    Example:
+        >>> slug("../My captioner.json")
+        'my_captioner_json'
+    """
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40] or "unnamed"
+
+
+def groups_used(config: Mapping[str, object], root: str) -> set[str]:
+    """Top-level keys of an unresolved configuration that a node reaches by interpolation.
+
+    Args:
+        config: the whole configuration as plain data, interpolations unresolved.
+        root: the key to start from.
+
+    Example:
+        >>> groups_used({"metric": {"p": "${probe}"}, "probe": "${encoder}", "encoder": 1, "x": 2},
+        ...             "metric") == {"metric", "probe", "encoder"}
+        True
+    """
+    found: set[str] = set()
+    queue = [root]
+    while queue:
+        key = queue.pop()
+        if key in found or key not in config:
+            continue
+        found.add(key)
+        queue.extend(_REFERENCE.findall(json.dumps(config[key])))
+    return found
+
+
+def deciding(node: object) -> object:
+    """What of a configuration decides numbers: classes by their names, and no places.
+
+    So a module may move, and where things are kept or how many work on them plays no part.
+
+    Example:
+        >>> deciding({"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"})
+        {'_target_': 'Ngram'}
+    """
+    if isinstance(node, Mapping):
+        named = {k: _class_name(v) if k == TARGET else v for k, v in node.items()}
+        return {k: deciding(v) for k, v in named.items() if k not in _PLACES}
+    if isinstance(node, list):
+        return [deciding(item) for item in node]
+    return node
+
+
+def _class_name(target: object) -> str:
+    return str(target).rpartition(".")[2]
+
+
+def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
+    """The order of the captioner's file counts only where splits are drawn from it."""
+    split = tree.get("split")
+    if not isinstance(split, Mapping) or split.get("order") != "file":
+        return None
+    return hashlib.sha256(corpus.source_order.astype("<i8").tobytes()).hexdigest()

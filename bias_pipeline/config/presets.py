@@ -1,0 +1,196 @@
+"""The configuration of ``conf/`` without Hydra: the same files, put together as Hydra would.
+
+So a call from Python has the defaults of the command line, and they stand in one place. Of Hydra's
+defaults lists this knows what ``conf/`` uses; a test holds every choice to what Hydra makes of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.config.compose import Cell, cell_of
+from bias_pipeline.corpus.intersection import CHOICE
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io.paths import choices_of, conf_dir
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_SELF, _GLOBAL, _OVERRIDE = "_self_", "_global_", "override "
+_PACKAGE = re.compile(r"# @package (\S+)")
+_HYDRAS_OWN = "hydra"
+
+_NOTHING: Mapping[str, None] = MappingProxyType({})
+
+Part = tuple[str, Mapping[str, Any]]  # the place in the tree and what a file puts there
+
+
+def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING) -> Cell:
+    """The checked cell that settings describe.
+
+    Args:
+        settings: of a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
+            differ (``stats={"resamples": 100}``); ``attribute`` may be two; of other keys the
+            value; of a key that only the metric has, the metric's.
+        fixed: choices that settings cannot change, None for none; values within them they can.
+        fixed: choices that settings cannot change, None for none; values within them they can.
+
+    Raises:
+        UsageError: on an unknown key or choice, or a value of the wrong kind.
+
+    Example:
+        >>> found = preset({"metric": "dbac", "seeds": 3, "positions": 2})
+        >>> found.choice("scoring"), found.seeds, found.tree["metric"]["positions"]
+        ('inverse_ce', (0, 12, 456), 2)
+    """
+    choices = _choices(settings)
+    values = {key: value for key, value in settings.items() if key not in choices}
+    composer = _Composer({**choices, **fixed})
+    config = composer.config()
+    config.merge_with(_placed(values, config))
+    return cell_of(config, composer.chosen)
+
+
+def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
+    """The settings that choose a file.
+
+    Raises:
+        UsageError: if there is no such file.
+    """
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        known = choices_of(conf_dir() / key)
+        if key == "attribute" and isinstance(value, list | tuple):
+            found |= _both(value)
+        elif known and isinstance(value, str):
+            if value not in known:
+                raise UsageError(f"{key}={value!r} is unknown; {did_you_mean(value, known)}")
+            found[key] = value
+    return found
+
+
+def _both(names: Sequence[str]) -> dict[str, str]:
+    """Two attributes at once."""
+    if len(names) != 2:
+        raise UsageError(f"attribute={list(names)}: name one attribute or two")
+    parts = zip(("first", "second"), names, strict=True)
+    return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
+
+
+def _placed(values: Mapping[str, object], config: DictConfig) -> dict[str, object]:
+    """The values under the keys they are for.
+
+    Raises:
+        UsageError: on a key that neither the configuration nor the metric has.
+    """
+    tree: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in config:
+            tree[key] = value
+        elif key in config.metric:
+            tree.setdefault("metric", {})[key] = value
+        else:
+            known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
+            raise UsageError(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
+    return tree
+
+
+class _Composer:
+    """Follows the defaults lists of ``conf/``.
+
+    Args:
+        chosen: key of a group, ``group`` or ``group@place``, to its choice. Files on the way add
+            theirs; who says it first wins.
+    """
+
+    def __init__(self, chosen: Mapping[str, Any]) -> None:
+        self.chosen = dict(chosen)
+        self._met: set[str] = set()
+
+    def config(self) -> DictConfig:
+        """Everything that the choices come to, references as they are written."""
+        from omegaconf import OmegaConf
+
+        wanted = list(self.chosen)
+        parts = self._parts("", "config", "")
+        for key in wanted:
+            if key not in self._met:  # a group that config.yaml does not list
+                parts += self._group(*_place(key, "", ""), None)
+        tree = OmegaConf.create({})
+        for place, content in parts:
+            for name in reversed(place.split(".") if place else []):
+                content = {name: content}
+            tree.merge_with(content)
+        return tree
+
+    def _parts(self, folder: str, name: str, place: str) -> list[Part]:
+        """What a file and all it lists come to, in the order of merging."""
+        header, content = _file(conf_dir() / folder / f"{name}.yaml")
+        place = place if header is None else header
+        listed = list(content.get("defaults", []))
+        own = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
+        for entry in listed:
+            self._note(entry, place)
+        found: list[Part] = []
+        # The last first, as Hydra does: a file may override what stands above it.
+        for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
+            found[:0] = [(place, own)] if entry == _SELF else self._entry(entry, folder, place)
+        return found
+
+    def _note(self, entry: Any, place: str) -> None:
+        """Take down what a file overrides."""
+        for key, choice in entry.items() if isinstance(entry, dict) else ():
+            if key.startswith(_OVERRIDE):
+                group, at = _place(key.removeprefix(_OVERRIDE), "", place)
+                at = at if "@" in key else group
+                self.chosen.setdefault(_key(group, at), choice)
+
+    def _entry(self, entry: Any, folder: str, place: str) -> list[Part]:
+        if isinstance(entry, str):
+            return self._parts(folder, entry, place)
+        ((key, choice),) = entry.items()
+        return [] if key.startswith(_OVERRIDE) else self._group(*_place(key, folder, place), choice)
+
+    def _group(self, group: str, place: str, choice: Any) -> list[Part]:
+        key = _key(group, place)
+        self._met.add(key)
+        names = self.chosen.setdefault(key, choice)
+        listed = names if isinstance(names, list) else [names] if names else []
+        return [part for name in listed for part in self._parts(group, name, place)]
+
+
+def _place(key: str, folder: str, place: str) -> tuple[str, str]:
+    """The group that an entry names and where in the tree it goes.
+
+    Example:
+        >>> _place("/task@_global_.task", "metric", "metric")
+        ('task', 'task')
+        >>> _place("/context@applies_to", "attribute", "attribute")
+        ('context', 'attribute.applies_to')
+    """
+    group, _, at = key.partition("@")
+    group = group[1:] if group.startswith("/") else f"{folder}/{group}".strip("/")
+    at = at or group.replace("/", ".")
+    if at.startswith(_GLOBAL):
+        return group, at.removeprefix(_GLOBAL).lstrip(".")
+    return group, f"{place}.{at}".lstrip(".")
+
+
+def _key(group: str, place: str) -> str:
+    return group if place == group else f"{group}@{place}"
+
+
+@cache
+def _file(path: Path) -> tuple[str | None, Mapping[str, Any]]:
+    """Where a file says it goes, empty for the top, and what it holds, references as written."""
+    from omegaconf import OmegaConf
+
+    text = path.read_text(encoding="utf-8")
+    header = _PACKAGE.match(text)
+    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    return header and header[1].removeprefix(_GLOBAL), content

@@ -1,0 +1,1 @@
+"""What is scored: captions, groups, splits, predictions."""

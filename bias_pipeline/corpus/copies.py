@@ -1,0 +1,90 @@
+"""Images that are copies of one another: an attacker must not learn from one and be tested on it.
+
+Two images are copies if people wrote the same captions for them, two different ones at least, or if
+their pictures are the same files. One caption in common is no sign: many pictures of a surfer are
+described in the same five words. Nor are captions that more than ten images share, as in data made
+from a few templates: those are set phrases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+
+IntArray = npt.NDArray[np.int64]
+
+_FEWEST_TEXTS = 2
+_MOST_IMAGES = 10
+
+
+@lru_cache(maxsize=2)
+def originals(corpus: Corpus) -> IntArray:
+    """The first image that each one is a copy of.
+
+    Args:
+        corpus: raw captions.
+
+    Returns:
+        (N,) rows of the corpus, read-only; an image that is no copy stands for itself.
+    """
+    pairs = [
+        (own[0], row)
+        for own in (*_same_captions(corpus.human), *_same_pictures(corpus.images or ()))
+        for row in own[1:]
+    ]
+    one, two = np.array(pairs, np.int64).reshape(-1, 2).T
+    shape = (len(corpus), len(corpus))
+    graph = sparse.csr_array((np.ones(len(pairs)), (one, two)), shape=shape)
+    _, member = sparse.csgraph.connected_components(graph, directed=False)
+    _, first = np.unique(member, return_index=True)
+    found: IntArray = first[member]
+    found.setflags(write=False)  # all who ask get the same array
+    return found
+
+
+def _same_captions(captions: Captions) -> Iterator[IntArray]:
+    """Rows of images with the same captions in any order, each set of two images or more."""
+    images, starts, counts = np.unique(captions.images, return_index=True, return_counts=True)
+    for count in np.unique(counts[counts >= _FEWEST_TEXTS]):
+        chosen = counts == count
+        texts = np.sort(captions.identities[starts[chosen][:, None] + np.arange(count)], axis=1)
+        several = 1 + (np.diff(texts, axis=1) > 0).sum(axis=1) >= _FEWEST_TEXTS
+        sets = _alike(images[chosen][several], texts[several])
+        yield from (rows for rows in sets if len(rows) <= _MOST_IMAGES)
+
+
+def _alike(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
+    """Those of (M,) rows whose (M, C) keys are equal, in sets of two or more."""
+    _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    for own in np.split(rows[order], np.cumsum(counts)[:-1]):
+        if len(own) > 1:
+            yield own
+
+
+def _same_pictures(files: Iterable[Path | None]) -> Iterator[IntArray]:
+    """Rows of equal files; only those of equal size are read."""
+    sized: defaultdict[int, list[tuple[int, Path]]] = defaultdict(list)
+    for row, path in enumerate(files):
+        if path is not None and path.is_file():
+            sized[path.stat().st_size].append((row, path))
+    for own in sized.values():
+        read: defaultdict[str, list[int]] = defaultdict(list)
+        for row, path in own if len(own) > 1 else ():
+            read[_digest(path)].append(row)
+        yield from (np.array(rows) for rows in read.values() if len(rows) > 1)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,409 @@
+"""What is scored: images with the captions people and one model wrote, and their groups."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.attribute import LabelMap
+from bias_pipeline.corpus.captions import Captions, is_blank
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.hashing import UIntArray, keys_of
+
+SIDES = ("model", "human")
+LONGEST = 10_000  # characters of a caption that are read
+BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5  # shares of blank captions: told as a warning, refused
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One image.
+
+    Attributes:
+        id: canonical image id, see :func:`canonical_id`.
+        model: the captioner's caption, None if it wrote none.
+        human: the captions people wrote, possibly none.
+        labels: attribute name to raw label, as the data set writes it.
+        objects: the objects in the image by task name, None if unknown.
+        image: where the picture is, None if there is none.
+    """
+
+    id: str
+    model: str | None = None
+    human: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    objects: frozenset[str] | None = None
+    image: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The groups of all N images for one attribute.
+
+    Attributes:
+        names: the K group names.
+        codes: (N,) int64, index into ``names``, -1 for images of no group.
+        strata: raw label to number of images that carry it, for images of no group.
+    """
+
+    names: tuple[str, ...]
+    codes: npt.NDArray[np.int64]
+    strata: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus(Sequence[Record]):
+    """Images in the order of their ids, as columns; indexing gives :class:`Record` views.
+
+    The order of the input never matters: two corpora of the same images are equal column by
+    column and have the same digest.
+
+    Attributes:
+        dataset: the data set's name.
+        captioner: the captioner's name.
+        ids: the N canonical ids, ascending.
+        model: the captioner's captions, at most one an image.
+        human: the captions people wrote, any number an image.
+        groupings: attribute name to the images' groups.
+        objects: the images' objects, None if the data set has none.
+        images: the images' files, None if the data set has none.
+        source_order: (N,) int64, the position of each image in the captioner's own file.
+        vocabulary: the captioner's published vocabulary, None if there is none.
+        trained_on_reference: whether the captioner was trained on captions of this data set;
+            None if unknown.
+        notes: what happened while reading that a reader of the result must know.
+        file: where the captioner's captions were read from, where that is a file of the user's own;
+            plays no part in the digest.
+        blank_counts: side to (N,) int64, how many of each image's captions were blank
+            (:func:`is_blank`); they are absent.
+    """
+
+    dataset: str
+    captioner: str
+    ids: tuple[str, ...]
+    model: Captions
+    human: Captions
+    groupings: Mapping[str, Grouping]
+    objects: tuple[frozenset[str], ...] | None = None
+    images: tuple[Path | None, ...] | None = None
+    source_order: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    vocabulary: frozenset[str] | None = None
+    trained_on_reference: bool | None = None
+    notes: tuple[str, ...] = ()
+    file: str = ""
+    blank_counts: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        records: Iterable[Record],
+        *,
+        dataset: str,
+        captioner: str,
+        groups: Mapping[str, tuple[Sequence[str], LabelMap]],
+        vocabulary: Iterable[str] | None = None,
+        trained_on_reference: bool | None = None,
+        notes: Sequence[str] = (),
+        file: str = "",
+        blank_limit: float = BLANK_LIMIT,
+    ) -> Corpus:
+        """Sort records by id, check them and turn them into columns.
+
+        A blank caption is an absent one, on both sides: its image is not described, so coverage
+        falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
+        ``LONGEST`` characters is cut after the last whole word within them.
+
+        Args:
+            records: the images, in the order of the captioner's file.
+            dataset: the data set's name.
+            captioner: the captioner's name.
+            groups: attribute name to (group names, label map).
+            vocabulary: the captioner's published vocabulary.
+            trained_on_reference: see the class.
+            notes: see the class.
+            file: see the class.
+            blank_limit: the share of a side's captions, in [0, 1], above which blanks are refused.
+
+        Raises:
+            DataError: on no records, two different records of one id, an unknown label, or too
+                many blank captions.
+        """
+        rows, extra = _unique(records)
+        if not rows:
+            raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: no images")
+        rows, blanks = _without_blanks(rows)
+        order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
+        sorted_rows, cut = _within_length([rows[i] for i in order])
+        found = cls(
+            dataset=dataset,
+            captioner=captioner,
+            ids=tuple(row.id for row in sorted_rows),
+            model=_column((() if r.model is None else (r.model,)) for r in sorted_rows),
+            human=_column(r.human for r in sorted_rows),
+            groupings={
+                name: _grouping(sorted_rows, name, tuple(names), labels)
+                for name, (names, labels) in groups.items()
+            },
+            objects=_objects(sorted_rows),
+            images=_images(sorted_rows),
+            source_order=np.array(order, np.int64),
+            vocabulary=None if vocabulary is None else frozenset(vocabulary),
+            trained_on_reference=trained_on_reference,
+            notes=(*notes, *extra, *cut),
+            file=file,
+            blank_counts={side: counts[order] for side, counts in blanks.items()},
+        )
+        told = [note for side in SIDES for note in _check_blanks(found, side, blank_limit)]
+        return replace(found, notes=(*found.notes, *told))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: int) -> Record:  # type: ignore[override]
+        if not -len(self) <= row < len(self):
+            raise IndexError(row)
+        row %= len(self)
+        model = _texts_of(self.model, row)
+        return Record(
+            id=self.ids[row],
+            model=model[0] if model else None,
+            human=_texts_of(self.human, row),
+            labels={
+                name: g.names[g.codes[row]]
+                for name, g in self.groupings.items()
+                if g.codes[row] >= 0
+            },
+            objects=None if self.objects is None else self.objects[row],
+            image=None if self.images is None else self.images[row],
+        )
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self[row] for row in range(len(self)))
+
+    def side(self, name: str) -> Captions:
+        """The captions of one side, ``model`` or ``human``."""
+        return {"model": self.model, "human": self.human}[name]
+
+    @property
+    def blanks(self) -> dict[str, int]:
+        """Side to how many of its captions were blank."""
+        return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
+
+    def blank_share(self, side: str) -> float:
+        """Share of a side's captions that were blank, in [0, 1]; 0 if it has none."""
+        blanks = self.blanks.get(side, 0)
+        return blanks / (blanks + len(self.side(side))) if blanks else 0.0
+
+    def rewrite(self, sides: Mapping[str, Captions]) -> Corpus:
+        """The same corpus with other captions on the named sides."""
+        return replace(
+            self, model=sides.get("model", self.model), human=sides.get("human", self.human)
+        )
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Corpus:
+        """The same corpus with some of its images; what no image has is counted as before.
+
+        Args:
+            rows: (M,) their places, ascending.
+        """
+        if len(rows) == len(self):
+            return self
+        place = np.full(len(self), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        sides = {}
+        for name in SIDES:
+            captions = self.side(name)
+            kept = captions.take(place[captions.images] >= 0)
+            sides[name] = replace(kept, images=place[kept.images])
+        order = self.source_order[rows]
+        return replace(
+            self.rewrite(sides),
+            ids=tuple(self.ids[row] for row in rows),
+            groupings={n: replace(g, codes=g.codes[rows]) for n, g in self.groupings.items()},
+            objects=None if self.objects is None else tuple(self.objects[row] for row in rows),
+            images=None if self.images is None else tuple(self.images[row] for row in rows),
+            source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
+            blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
+        )
+
+    @cached_property
+    def keys(self) -> UIntArray:
+        """(N,) a hash of each id: what is drawn for an image does not depend on the others."""
+        return keys_of(self.ids)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of everything that is scored, independent of the input's order."""
+        sha = hashlib.sha256("\n".join(self.ids).encode("utf-8", "surrogatepass"))
+        sha.update(self.model.compact().digest.encode())
+        sha.update(self.human.compact().digest.encode())
+        for name in sorted(self.groupings):
+            sha.update(f"{name}:{self.groupings[name].names}".encode())
+            sha.update(self.groupings[name].codes.astype("<i8").tobytes())
+        extra = [
+            None if self.objects is None else [sorted(row) for row in self.objects],
+            None if self.vocabulary is None else sorted(self.vocabulary),
+        ]
+        sha.update(json.dumps(extra).encode())
+        if any(self.blanks.values()):  # a blank is told, an image without a caption may not be
+            sha.update(json.dumps(sorted(self.blanks.items())).encode())
+        return sha.hexdigest()
+
+    @cached_property
+    def reference(self) -> str:
+        """SHA-256 (hex) of what captioners are scored against, which no caption of theirs moves."""
+        return replace(self, model=Captions.from_texts([]), vocabulary=None, blank_counts={}).digest
+
+
+def canonical_id(raw: object) -> str:
+    """The one form of an image id: digits lose their leading zeros, other text is kept.
+
+    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another.
+
+    Raises:
+        DataError: if ``raw`` is neither a whole number nor a non-empty string.
+
+    Example:
+        >>> canonical_id("000042") == canonical_id(42) == "42"
+        True
+    """
+    if isinstance(raw, bool) or not isinstance(raw, int | str | np.integer):
+        raise DataError(f"image id {raw!r} is neither a whole number nor text")
+    text = str(raw).strip()
+    if not text:
+        raise DataError("an image id is empty")
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+
+
+def id_key(identifier: str) -> tuple[int, int, str]:
+    """Sort key of canonical ids: numbers by value (they have no leading zeros), then other text."""
+    numeric = identifier.isascii() and identifier.isdigit()
+    return (0, len(identifier), identifier) if numeric else (1, 0, identifier)
+
+
+def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
+    """Collapse equal duplicates with a note; refuse different ones."""
+    seen: dict[str, Record] = {}
+    repeated = 0
+    for record in records:
+        first = seen.setdefault(record.id, record)
+        if first is record:
+            continue
+        if first != record:
+            raise DataError(
+                f"image id {record.id} stands twice with different contents "
+                f"({first.model or first.human!r} and {record.model or record.human!r}); "
+                "keep one of the two"
+            )
+        repeated += 1
+    notes = [f"{repeated} repeated images with equal contents were collapsed"] if repeated else []
+    return list(seen.values()), notes
+
+
+def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
+    """Records whose captions are not too long, and a note on how many were."""
+    cut = 0
+
+    def shortened(text: str | None) -> str | None:
+        nonlocal cut
+        if text is None or len(text) <= LONGEST:
+            return text
+        cut += 1
+        return _cut(text)
+
+    for place, row in enumerate(rows):
+        if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
+            human = tuple(shortened(text) or "" for text in row.human)
+            rows[place] = replace(row, model=shortened(row.model), human=human)
+    return rows, [f"{cut} captions of more than {LONGEST:,} characters were cut"] if cut else []
+
+
+def _cut(text: str) -> str:
+    """The whole words within the longest caption; what is one long word is cut within it."""
+    head = text[:LONGEST]
+    if text[LONGEST].isspace():
+        return head
+    words = head.rsplit(None, 1)
+    return words[0] if len(words) == 2 and not head[-1].isspace() else head
+
+
+def _without_blanks(
+    rows: Sequence[Record],
+) -> tuple[list[Record], dict[str, npt.NDArray[np.int64]]]:
+    """Records without their blank captions, and (N,) how many each had, by side."""
+    kept = []
+    blanks = {side: np.zeros(len(rows), np.int64) for side in SIDES}
+    for place, row in enumerate(rows):
+        human = tuple(text for text in row.human if not is_blank(text))
+        silent = row.model is not None and is_blank(row.model)
+        if silent or len(human) < len(row.human):
+            blanks["model"][place] = silent
+            blanks["human"][place] = len(row.human) - len(human)
+            kept.append(replace(row, model=None if silent else row.model, human=human))
+        else:
+            kept.append(row)
+    return kept, blanks
+
+
+def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
+    """What is told of a side's blank captions, if there are any."""
+    blanks, share = corpus.blanks[side], corpus.blank_share(side)
+    if not blanks:
+        return []
+    fault = (
+        f"{blanks} of {blanks + len(corpus.side(side))} {side} captions ({share:.1%}) are blank "
+        "(empty, without a word, or NaN, None, null)"
+    )
+    if share > limit:
+        raise DataError(
+            f"dataset {corpus.dataset!r}, captioner {corpus.captioner!r}: {fault}, above the limit "
+            f"of {limit:.0%}; complete the captions, or raise dataset.blank_limit"
+        )
+    warning = "warning: " if share > BLANK_WARNING else ""
+    return [f"{warning}{fault}: they count as absent, and coverage falls"]
+
+
+def _column(captions: Iterable[Sequence[str]]) -> Captions:
+    texts: list[str] = []
+    images: list[int] = []
+    for row, own in enumerate(captions):
+        texts.extend(own)
+        images.extend([row] * len(own))
+    return Captions.from_texts(texts, images)
+
+
+def _texts_of(captions: Captions, row: int) -> tuple[str, ...]:
+    first, last = np.searchsorted(captions.images, [row, row + 1])
+    return tuple(captions.text(i) for i in range(first, last))
+
+
+def _grouping(
+    rows: Sequence[Record], attribute: str, names: tuple[str, ...], labels: LabelMap
+) -> Grouping:
+    raw = [row.labels.get(attribute) for row in rows]
+    code: dict[str | None, int] = {None: -1}
+    for value in dict.fromkeys(v for v in raw if v is not None):
+        group = labels.group_of(value)
+        code[value] = -1 if group is None else names.index(group)
+    strata = Counter(value for value in raw if value is not None and code[value] < 0)
+    return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
+
+
+def _objects(rows: Sequence[Record]) -> tuple[frozenset[str], ...] | None:
+    if all(row.objects is None for row in rows):
+        return None
+    return tuple(row.objects or frozenset() for row in rows)
+
+
+def _images(rows: Sequence[Record]) -> tuple[Path | None, ...] | None:
+    if all(row.image is None for row in rows):
+        return None
+    return tuple(row.image for row in rows)

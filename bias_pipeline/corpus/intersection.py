@@ -1,0 +1,188 @@
+"""Two attributes at once: the groups that they make together, such as male-light.
+
+A data set knows nothing of intersections: it is read once for each attribute, and images that
+belong to a group of both are in the group of the product.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import numpy as np
+
+from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.corpus import Corpus, Grouping
+from bias_pipeline.corpus.limit import limited
+from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.declared import Count
+from bias_pipeline.errors import DataError, UsageError
+
+FEWEST = 100
+CHOICE = "_intersection"
+
+
+@dataclass(frozen=True)
+class Intersection(Attribute):
+    """The product of two attributes, as ``attribute=[gender,race]``.
+
+    A group of the product has no words of its own: ``words`` are those of the parts' groups, so
+    that masking takes both. A caption names a group of the product where it names one of each; one
+    that names a group of either alone names none and is neutral.
+
+    Attributes:
+        parts: ``first`` and ``second``.
+        min_images: how many images every group of the product must have; ours.
+    """
+
+    parts: Mapping[str, Attribute] = field(default_factory=dict)
+    min_images: Count = FEWEST
+
+    def __post_init__(self) -> None:
+        """Check that the parts differ.
+
+        Raises:
+            UsageError: if they are one attribute, or ``min_images`` is below 1.
+        """
+        first, second = self.both
+        if first.name == second.name:
+            raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")
+        if self.min_images < 1:
+            raise UsageError(f"attribute.min_images={self.min_images} must be at least 1")
+        object.__setattr__(self, "words", {**first.words, **second.words})
+        object.__setattr__(self, "also_masked", (*first.also_masked, *second.also_masked))
+        groups = [f"{a}-{b}" for a, b in product(first.groups, second.groups)]
+        object.__setattr__(self, "groups", groups)
+
+    def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
+        """Those of both: a caption names a group of the product where it names one of each."""
+        return tuple(naming for part in self.both for naming in part.namings(preset))
+
+    @property
+    def both(self) -> tuple[Attribute, Attribute]:
+        """The two attributes."""
+        return self.parts["first"], self.parts["second"]
+
+
+def load(
+    dataset: Dataset, captioner: str, attribute: Attribute, limit: int | None = None
+) -> Corpus:
+    """What a data set holds of a captioner, for an attribute or an intersection.
+
+    Args:
+        dataset: that is read.
+        captioner: its name.
+        attribute: whose groups count.
+        limit: see :func:`bias_pipeline.corpus.limit.limited`.
+    """
+    if not isinstance(attribute, Intersection):
+        return limited(dataset.load(captioner, attribute), limit)
+    whole = intersect([dataset.load(captioner, part) for part in attribute.both], attribute)
+    chosen = limited(whole, limit)
+    _check_sizes(chosen.groupings[attribute.name], attribute)
+    return chosen
+
+
+def captioners(dataset: Dataset, attribute: Attribute) -> list[str]:
+    """The captioners that ``captioner=all`` stands for."""
+    if not isinstance(attribute, Intersection):
+        return list(dataset.all_captioners(attribute))
+    first, second = (dataset.all_captioners(part) for part in attribute.both)
+    return [name for name in first if name in second]
+
+
+def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
+    """One corpus with the groups of the product, of the images that both corpora have.
+
+    Args:
+        corpora: the same captioner's, read for each of the two attributes.
+        attribute: the product.
+
+    Raises:
+        DataError: if they share no image, or a group of the product is too small.
+    """
+    first, second = corpora
+    place = {identifier: row for row, identifier in enumerate(second.ids)}
+    rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
+    if not len(rows):
+        raise DataError(
+            f"captioner {first.captioner!r}: the images labelled for {attribute.both[0].name} and "
+            f"those labelled for {attribute.both[1].name} have none in common"
+        )
+    others = np.array([place[first.ids[row]] for row in rows], np.int64)
+    grouping = _product(
+        [
+            replace(corpus.groupings[part.name], codes=corpus.groupings[part.name].codes[chosen])
+            for corpus, part, chosen in zip(corpora, attribute.both, (rows, others), strict=True)
+        ]
+    )
+    _check_sizes(grouping, attribute)
+    lost = len(first) + len(second) - 2 * len(rows)
+    note = f"{lost} images are labelled for one of {attribute.name} only: left out"
+    own = first.take(rows)
+    return replace(
+        own,
+        groupings={attribute.name: grouping},
+        notes=(*dict.fromkeys((*first.notes, *second.notes)), *([note] if lost else [])),
+    )
+
+
+def _product(parts: Sequence[Grouping]) -> Grouping:
+    """Images without a group of either are strata, by what they are in both."""
+    first, second = parts
+    known = (first.codes >= 0) & (second.codes >= 0)
+    codes = np.where(known, first.codes * len(second.names) + second.codes, -1)
+    names = tuple(f"{a}-{b}" for a, b in product(first.names, second.names))
+    unknown = [
+        f"{_named(first, row)}-{_named(second, row)}" for row in np.flatnonzero(~known).tolist()
+    ]
+    return Grouping(names, codes, dict(Counter(unknown)))
+
+
+def _named(grouping: Grouping, row: int) -> str:
+    code = int(grouping.codes[row])
+    return grouping.names[code] if code >= 0 else "none"
+
+
+def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
+    counts = np.bincount(grouping.codes[grouping.codes >= 0], minlength=len(grouping.names))
+    small = [
+        f"{name} {count}"
+        for name, count in zip(grouping.names, counts, strict=True)
+        if count < attribute.min_images
+    ]
+    if small:
+        raise DataError(
+            f"attribute {attribute.name!r}: too few images of {', '.join(small)}; every group "
+            f"needs {attribute.min_images} (attribute.min_images), or score the two attributes "
+            "one by one"
+        )
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """Command-line words with ``attribute=[a,b]`` as the choices that it stands for.
+
+    Raises:
+        UsageError: if it does not name two attributes.
+
+    Example:
+        >>> spelled_out(["attribute=[gender,race]", "seeds=3"])[:2]
+        ['attribute=_intersection', 'attribute@attribute.parts.first=gender']
+    """
+    found = []
+    for word in words:
+        key, _, value = word.partition("=")
+        if key != "attribute" or not (value.startswith("[") and value.endswith("]")):
+            found.append(word)
+            continue
+        names = [name.strip() for name in value[1:-1].split(",")]
+        if len(names) != 2:
+            raise UsageError(f"{word}: name two attributes, as attribute=[gender,race]")
+        found += [
+            f"attribute={CHOICE}",
+            f"attribute@attribute.parts.first={names[0]}",
+            f"attribute@attribute.parts.second={names[1]}",
+        ]
+    return found

@@ -1,0 +1,1 @@
+"""Which words give a group away."""

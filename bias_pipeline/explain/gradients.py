@@ -1,0 +1,329 @@
+"""Networks taken apart by integrated gradients: what each word of a caption adds to the log-odds.
+
+Integrated gradients (Sundararajan, Taly and Yan 2017) go from a caption without information (the
+baseline) to the caption on a straight line of word vectors and add up the gradients of the
+attacker's output on the way. What the words of a caption get sums to the output for the caption
+less that for the baseline, up to the error of a sum over ``steps`` points. Needs PyTorch, captum.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.probe import Job
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+from bias_pipeline.explain.linear import FloatArray, Gram, IntArray, WordFit, votes_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from bias_pipeline.attackers.attacker import Attacker
+    from bias_pipeline.attackers.batches import Vocabulary
+
+log = logging.getLogger(__name__)
+
+BASELINES = ("zero", "mean")
+TOGETHER = 2048  # points at once, of one caption or several
+N_TRIAL = 3  # words of a network that is only looked at
+TOLERATED = 0.05  # of what words add, before a warning
+ABSENT = "integrated gradients need the package captum (pip install 'bias_pipeline[words]')"
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """How integrated gradients are taken.
+
+    Attributes:
+        baseline: ``zero``: every word has the zero vector, which is that of padding and of words
+            that were not trained on; ``mean``: every word has the mean vector of the vocabulary.
+            Where the attacker leans to a group there already, that group's words have less to add.
+        steps: points on the way (Gauss-Legendre), at least 1. Recurrent networks do with 20,
+            transformers may want several hundred; a warning tells when they are too few.
+    """
+
+    baseline: str = "zero"
+    steps: int = 100
+
+    def __post_init__(self) -> None:
+        """Check both.
+
+        Raises:
+            UsageError: if one is not allowed.
+        """
+        if self.baseline not in BASELINES:
+            raise UsageError(
+                f"--baseline={self.baseline}: {did_you_mean(self.baseline, BASELINES)}"
+            )
+        if self.steps < 1:
+            raise UsageError(f"--steps={self.steps} must be at least 1")
+
+    def __str__(self) -> str:
+        return f"integrated gradients, {self.baseline} baseline, {self.steps} steps"
+
+
+@dataclass(frozen=True, eq=False)
+class Attributed:
+    """What words add to the log-odds of each group in some captions.
+
+    Attributes:
+        words: for each caption (words, n_classes).
+        rest: (N, n_classes) log-odds of the baseline.
+        error: mean absolute difference of the two together from the attacker's log-odds, as a share
+            of what words add.
+    """
+
+    words: list[FloatArray]
+    rest: FloatArray
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkFit(WordFit):
+    """A neural attacker; its answer to the baseline is what stands without any word.
+
+    Attributes:
+        attributed: of its distinct test captions.
+        place: test caption to its place there.
+    """
+
+    attributed: Attributed
+    place: dict[int, int]
+
+    def parts(self, row: int) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`WordFit.parts`."""
+        at = self.place[row]
+        return self.attributed.words[at], self.attributed.rest[at]
+
+
+def fits(
+    probe: NeuralProbe, data: Labelled, split: Split, drawn: FloatArray, how: Gradients
+) -> NetworkFit:
+    """Train an attacker and ask what each word of its test captions adds.
+
+    A word's gain is as of an n-gram; its coefficient is the mean over its occurrences in test
+    captions. Resamplings draw test captions anew for the same attacker, since training a network on
+    each would cost too much; that attackers differ is told by the seeds. A word of which a
+    resampling holds no occurrence keeps its own coefficient there.
+
+    Args:
+        probe: how attackers are trained.
+        data: captions and labels.
+        split: what is trained on and what is tested.
+        drawn: (B, images) how often each image counts.
+        how: of the gradients.
+
+    Raises:
+        UsageError: if the encoder has no word vectors, or several processes train each attacker.
+        ResourceError: if captum is absent.
+        DataError: if no attacker comes out.
+    """
+    if probe.world > 1:
+        raise UsageError("analysis words trains in one process; set trainer.devices=1")
+    _captum()
+    word_layer(probe.recipe.encoder.build(N_TRIAL))  # refused before anything is trained
+    train, test = split.select(data.captions.images, data.labels)
+    own = probe.attacker(data, Job(split.seed, train, test))
+    _, firsts, place = np.unique(
+        data.captions.identities[test], return_index=True, return_inverse=True
+    )
+    found = attributed(own.attacker, own.vocabulary, data.captions, test[firsts], how)
+    if found.error > TOLERATED:
+        log.warning(
+            "%s, seed %d: integrated gradients miss %.0f %% of what words add; raise --steps",
+            data.name, split.seed, 100 * found.error,
+        )  # fmt: skip
+    told = _Told(data, test, [found.words[p] for p in place], found.rest[place])
+    return NetworkFit(
+        table=data.name,
+        grams=told.grams,
+        captions=told.captions,
+        numbers=told.numbers(np.ones((1, len(test))))[0],
+        resampled=told.resampled(drawn[:, data.captions.images[test]]),
+        data=data,
+        test=test,
+        attributed=found,
+        place=dict(zip(test.tolist(), place.tolist(), strict=True)),
+    )
+
+
+def attributed(
+    attacker: Attacker, vocabulary: Vocabulary, captions: Captions, rows: IntArray, how: Gradients
+) -> Attributed:
+    """Integrated gradients of some captions.
+
+    Args:
+        attacker: trained; it is left on the processor, without dropout.
+        vocabulary: the words it knows.
+        captions: all captions.
+        rows: (N,) which of them.
+        how: of the gradients.
+    """
+    attacker.cpu().eval()
+    words: list[FloatArray] = [np.empty(0)] * len(rows)
+    rest = np.empty((len(rows), 0))
+    missed = added = 0.0
+    order = np.argsort(captions.lengths[rows], kind="stable")  # little padding
+    at_once = max(TOGETHER // how.steps, 1)
+    for at in np.split(order, range(at_once, len(order), at_once)):
+        tokens, lengths = vocabulary.padded(captions, rows[at])
+        parts, without, whole = _integrated(attacker, tokens, lengths, how)
+        rest = rest if rest.size else np.empty((len(rows), without.shape[1]))
+        rest[at] = without
+        for place, own, length in zip(at, parts, captions.lengths[rows[at]], strict=True):
+            words[place] = own[:length]
+        missed += float(np.abs(parts.sum(axis=1) + without - whole).sum())
+        added += float(np.abs(whole - without).sum())
+    return Attributed(words, rest, missed / added if added else 0.0)
+
+
+def _integrated(
+    attacker: Attacker, tokens: Tensor, lengths: Tensor, how: Gradients
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(N, L, n_classes) what words add, (N, n_classes) log-odds of baseline and of captions."""
+    import torch
+
+    from bias_pipeline.encoders.nets import N_SPECIAL, PAD
+
+    layer = word_layer(attacker.encoder)
+    with torch.no_grad():
+        vectors = layer(tokens)
+        start = torch.zeros_like(vectors)
+        if how.baseline == "mean":
+            start = layer.weight[N_SPECIAL:].mean(dim=0) * (tokens != PAD)[..., None]
+
+    def outputs(vectors: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
+        with _replaced(layer, vectors):
+            found: Tensor = attacker(tokens, lengths)
+        return found
+
+    with torch.no_grad():
+        ends = [outputs(v, tokens, lengths).double().numpy() for v in (start, vectors)]
+    gradients = _captum()(outputs)
+    parts = np.stack(
+        [
+            gradients.attribute(
+                vectors, start, target=k, additional_forward_args=(tokens, lengths),
+                n_steps=how.steps,
+            ).sum(dim=2).detach().double().numpy()
+            for k in range(ends[0].shape[1])
+        ],
+        axis=2,
+    )  # fmt: skip
+    return _per_group(parts), _per_group(ends[0]), _per_group(ends[1])
+
+
+def _per_group(outputs: FloatArray) -> FloatArray:
+    """Outputs (..., O) of an attacker as log-odds (..., n_classes); see :func:`votes_of`."""
+    flat = votes_of(outputs.reshape(-1, outputs.shape[-1]))
+    return flat.reshape(*outputs.shape[:-1], flat.shape[1])
+
+
+def word_layer(encoder: nn.Module) -> nn.Embedding:
+    """The layer that gives words their vectors.
+
+    Raises:
+        UsageError: if there is not exactly one.
+    """
+    from torch import nn
+
+    found = [module for module in encoder.modules() if isinstance(module, nn.Embedding)]
+    if len(found) != 1:
+        raise UsageError(
+            f"encoder {type(encoder).__name__} has {len(found)} layers of word vectors "
+            "(torch.nn.Embedding), and integrated gradients need one; choose encoder=lstm, or ngram"
+        )
+    return found[0]
+
+
+@contextmanager
+def _replaced(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
+    """Let a layer answer these vectors, whatever it is asked."""
+    handle = layer.register_forward_hook(lambda *_: vectors)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _captum() -> Callable[..., Any]:
+    """The class of captum.
+
+    Raises:
+        ResourceError: if it is absent.
+    """
+    try:
+        from captum.attr import IntegratedGradients
+    except ImportError as error:
+        raise ResourceError(ABSENT) from error
+    return IntegratedGradients
+
+
+class _Told:
+    """What words add in the test captions of a split, ready to be summed over.
+
+    Args:
+        data: all captions.
+        rows: (M,) the test captions.
+        words: for each (words, n_classes) what its words add.
+        rest: (M, n_classes) what stands without any.
+    """
+
+    def __init__(
+        self, data: Labelled, rows: IntArray, words: list[FloatArray], rest: FloatArray
+    ) -> None:
+        captions = data.captions
+        parts = np.concatenate(
+            [*words, rest]
+        )  # without any word: the last of the F, once a caption
+        lengths = captions.lengths[rows]
+        owner = np.concatenate([np.repeat(np.arange(len(rows)), lengths), np.arange(len(rows))])
+        tested = captions.take(rows)
+        types = np.concatenate([tested.tokens, np.full(len(rows), len(tested.types))])
+        self.grams: list[Gram] = [*((word,) for word in tested.types), ()]
+        self.captions = np.append(_held(captions, tested.types), 0)
+        shape = (len(self.grams), len(rows))
+
+        def summed(values: FloatArray) -> sparse.csr_array:
+            return sparse.csr_array((values, (types, owner)), shape=shape)
+
+        truth = data.labels[rows][owner]
+        self._gains = summed(parts[np.arange(len(parts)), truth])
+        self._places = summed(np.ones(len(parts)))
+        told = range(1, 2) if data.n_classes == 2 else range(data.n_classes)
+        self._sums = [summed(parts[:, k]) for k in told]
+
+    def numbers(self, counts: FloatArray) -> FloatArray:
+        """(B, F, 1 + K) gains and coefficients where test captions count so often, (B, M).
+
+        Where a word does not occur, its coefficient is NaN.
+        """
+        with np.errstate(invalid="ignore"):
+            gains = (self._gains @ counts.T) / counts.sum(axis=1)
+            places = self._places @ counts.T
+            found = [gains, *((own @ counts.T) / places for own in self._sums)]
+        return np.stack(found, axis=2).transpose(1, 0, 2)
+
+    def resampled(self, counts: FloatArray) -> FloatArray:
+        """As :meth:`numbers`; where a resampling has none, the captions' own stand in."""
+        found = self.numbers(counts)
+        return np.where(np.isnan(found), self.numbers(np.ones((1, counts.shape[1]))), found)
+
+
+def _held(captions: Captions, words: tuple[str, ...]) -> IntArray:
+    """In how many captions each word stands."""
+    owner = np.repeat(np.arange(len(captions)), captions.lengths)
+    cells = np.unique(owner * np.int64(max(len(captions.types), 1)) + captions.tokens)
+    counts = np.bincount(cells % max(len(captions.types), 1), minlength=len(captions.types))
+    number = {word: i for i, word in enumerate(captions.types)}
+    return counts[[number[word] for word in words]]

@@ -1,0 +1,1 @@
+"""A model goes over many items, in shares and blocks, resumably."""

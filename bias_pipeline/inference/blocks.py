@@ -1,0 +1,288 @@
+"""What is finished of a large job: a file a block, named by what it was computed from.
+
+``OUT/<signature>/`` belongs to one model with its preprocessing and settings; what differs in any
+of them lies elsewhere and is never mixed. In it: ``settings.json`` in the clear, ``plans/`` with
+the images of each folder that was worked on, and ``blocks/``. Any number of writers may share it: a
+block appears whole or not at all, and two writers of one block write the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import DataError, ResourceError, did_you_mean
+from bias_pipeline.inference.shards import blocks_of
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.json_files import expect, load_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+SETTINGS = "settings.json"
+NOT_YET = "not computed yet"
+_SIGNATURE = 16  # hexadecimal digits
+
+
+@dataclass(frozen=True)
+class Block:
+    """What became of some images.
+
+    Attributes:
+        ids: the N images.
+        stamps: (N,) what changes when the content of an image does.
+        values: (N,) a text, or a float32 vector of D numbers, or None where there is a reason.
+        reasons: (N,) why there is no value, None where there is one.
+    """
+
+    ids: Sequence[str]
+    stamps: Sequence[int]
+    values: Sequence[Any]
+    reasons: Sequence[str | None]
+
+
+class BlockStore:
+    """The finished blocks of one model with its settings.
+
+    Args:
+        root: the folder of all of them.
+        settings: plain data: all that decides a value besides the image.
+        model: the model's name, to be told; plays no part in the signature.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = BlockStore(Path(folder), {"prompt": ""}, "a model")
+        ...     store.put(Block(["1", "2"], [10, 20], ["a dog", None], [None, "empty"]))
+        ...     store.has(["1", "2"], [10, 20]), store.has(["1", "2"], [10, 21])
+        (True, False)
+    """
+
+    def __init__(self, root: Path, settings: Mapping[str, object], model: str) -> None:
+        self.root, self.settings, self.model = root, settings, model
+        text = json.dumps(settings, sort_keys=True)
+        self.signature = hashlib.sha256(text.encode()).hexdigest()[:_SIGNATURE]
+        self.folder = root / self.signature
+
+    def plan(self, ids: Sequence[str]) -> None:
+        """Say which images there are; the latest plan is the one that is gathered.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        text = json.dumps(sorted(ids), ensure_ascii=False)
+        path = self.folder / "plans" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        told = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
+        for own, content in ((path, text.encode()), (self.folder / SETTINGS, told.encode())):
+            if not _holds(own, content):  # absent, or damaged
+                self._write(own, content)
+        try:
+            os.utime(path)
+        except OSError as error:
+            raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
+
+    def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
+        """Whether a block is finished for these very contents."""
+        table = self.read(ids)
+        return table is not None and table["stamp"].to_pylist() == list(stamps)
+
+    def read(self, ids: Sequence[str]) -> pa.Table | None:
+        """Columns ``id stamp value reason`` of a block, None if it is absent or damaged."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self._path(ids)
+        try:
+            # Without threads: those of a pool that is still starting abort a process that ends.
+            content = _unsealed(path.read_bytes())
+            table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
+            whole = table["id"].to_pylist() == list(ids)
+        except FileNotFoundError:
+            return None
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            log.warning("%s is damaged and counts as absent: %s", path, error)
+            return None
+        return table if whole else None
+
+    def put(self, block: Block) -> None:
+        """Keep a block.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {
+            "id": pa.array(block.ids, pa.string()),
+            "stamp": pa.array(block.stamps, pa.int64()),
+            "value": _column(block.values),
+            "reason": pa.array(block.reasons, pa.string()),
+        }
+        content = BytesIO()
+        pq.write_table(
+            pa.table(columns),
+            content,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+        )
+        sealed = hashlib.sha256(content.getvalue()).digest() + content.getvalue()
+        self._write(self._path(block.ids), sealed)
+
+    def _path(self, ids: Sequence[str]) -> Path:
+        name = hashlib.sha256(json.dumps([self.signature, *ids]).encode()).hexdigest()
+        return self.folder / "blocks" / name[:2] / f"{name}.block"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content)
+        except OSError as error:
+            raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
+
+    @cached_property
+    def planned(self) -> list[str]:
+        """The images of the latest plan.
+
+        Raises:
+            DataError: if it is damaged.
+            ResourceError: if there is none.
+        """
+        plans = list(self.folder.glob("plans/*.json"))
+        if not plans:
+            raise ResourceError(f"{self.folder}: holds no plan; start the job again")
+        latest = max(plans, key=lambda path: path.stat().st_mtime_ns)
+        content = _content(latest)
+        if hashlib.sha256(content).hexdigest() != latest.stem:
+            raise DataError(f"{latest}: is damaged; start the job again, which writes it anew")
+        return expect(load_json(latest, what="a list of image ids"), list, latest, "")
+
+    def gather(self) -> tuple[list[pa.Table], dict[str, str]]:
+        """Everything that is finished of the latest plan.
+
+        Returns:
+            Tables of the columns ``id`` and ``value``, no image twice; and the images without a
+            value, with the reason.
+        """
+        tables: list[pa.Table] = []
+        missing: dict[str, str] = {}
+        for ids in blocks_of(self.planned):
+            table = self.read(ids)
+            if table is None:
+                missing |= dict.fromkeys(ids, NOT_YET)
+                continue
+            reasons = zip(ids, table["reason"].to_pylist(), strict=True)
+            missing |= {image: reason for image, reason in reasons if reason is not None}
+            found = table.filter(table["reason"].is_null()).select(["id", "value"])
+            tables += [found] if len(found) else []
+        return tables, missing
+
+
+def _unsealed(raw: bytes) -> bytes:
+    """A block's table, which follows its own checksum.
+
+    Raises:
+        ValueError: if the checksum does not fit.
+    """
+    checksum, content = raw[:32], raw[32:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise ValueError("its checksum does not fit")
+    return content
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return _content(path) == content
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Texts as they are; vectors as lists of one length."""
+    import pyarrow as pa
+
+    first = next((value for value in values if value is not None), None)
+    if first is None or isinstance(first, str):
+        return pa.array(values, pa.string())
+    return pa.array(values, pa.list_(pa.float32(), len(first)))
+
+
+def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
+    """The one run in a folder, or the one that is named.
+
+    Args:
+        root: the folder of all runs.
+        job: what ``settings["job"]`` must be.
+        signature: the first digits of the one that is wanted.
+
+    Raises:
+        DataError: if there are several and none is named, naming them.
+        ResourceError: if there is none.
+    """
+    stores, damaged = _stores(root)
+    found = {own.signature: own for own in stores if own.settings.get("job") == job}
+    if not found and damaged:
+        raise damaged[0]
+    if not found:
+        raise ResourceError(f"{root}: holds no blocks of '{job}'; start it with --out {root}")
+    chosen = [own for name, own in found.items() if name.startswith(signature)]
+    if not chosen:
+        raise ResourceError(f"{root}: no run {signature!r}; {did_you_mean(signature, found)}")
+    if len(chosen) > 1:
+        raise DataError(
+            f"{root}: {len(chosen)} runs that must not be mixed: "
+            f"{'; '.join(_differences(chosen))}; choose one with --run"
+        )
+    return chosen[0]
+
+
+def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
+    """Every run of a folder, and why others are none."""
+    stores, damaged = [], []
+    for path in sorted(root.glob(f"*/{SETTINGS}")):
+        try:
+            stores.append(_stored(path))
+        except DataError as error:
+            log.warning("%s", error)
+            damaged.append(error)
+    return stores, damaged
+
+
+def _stored(path: Path) -> BlockStore:
+    read = expect(load_json(path, what="settings of a run"), dict, path, "")
+    settings = expect(read.get("settings"), dict, path, "settings")
+    store = BlockStore(path.parent.parent, settings, expect(read.get("model"), str, path, "model"))
+    if store.folder != path.parent:
+        raise DataError(f"{path}: the settings were changed; start the job again")
+    return store
+
+
+def _differences(stores: Sequence[BlockStore]) -> list[str]:
+    """Each with its model and the settings that are not the same in all."""
+    keys = {key: None for own in stores for key in own.settings if key != "files"}
+    differ = [k for k in keys if len({json.dumps(own.settings.get(k)) for own in stores}) > 1]
+    return [
+        ", ".join(
+            [
+                f"{own.signature} (model {own.model}",
+                *(f"{k}={own.settings.get(k)!r}" for k in differ),
+            ]
+        )
+        + ")"
+        for own in stores
+    ]

@@ -1,0 +1,108 @@
+"""Who does what of a large job: images into blocks, blocks onto tasks that never meet.
+
+A hash of an image's id says which block it belongs to, so that neither the order of a listing nor
+the number of tasks plays a part: a job may be stopped with four tasks and go on with seven.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.hashing import keys_of
+
+LARGEST_BLOCK = 128  # on average; about as many images are lost when a task is killed
+FEWEST_BLOCKS = 64  # so that small jobs can be spread too
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Task ``number`` (from 0) of ``count``."""
+
+    number: int = 0
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read ``K/N``.
+
+        Raises:
+            UsageError: unless K is one of 0 ... N-1.
+
+        Example:
+            >>> Shard.parse("3/16")
+            Shard(number=3, count=16)
+        """
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+        if not match or int(match[1]) >= int(match[2]):
+            raise UsageError(f"--shard {text}: expected K/N with K from 0 to N-1, such as 0/16")
+        return cls(int(match[1]), int(match[2]))
+
+    @classmethod
+    def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
+        """This task of a Slurm array, wherever its numbers start; the only one outside of one.
+
+        Raises:
+            UsageError: if the array has gaps, so that it does not tell how many tasks there were.
+
+        Example:
+            >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}
+            >>> Shard.of_slurm({f"SLURM_ARRAY_TASK_{key}": value for key, value in array.items()})
+            Shard(number=1, count=3)
+        """
+        own = {k: variables.get(f"SLURM_ARRAY_TASK_{k}", "") for k in _ARRAY}
+        if not own["ID"]:
+            return cls()
+        if not all(value.isdigit() for value in own.values()):
+            raise UsageError(f"SLURM_ARRAY_TASK_* is incomplete ({own}); give --shard K/N")
+        task, first, last, step, count = (int(own[key]) for key in _ARRAY)
+        if step < 1 or count != (last - first) // step + 1 or (task - first) % step:
+            raise UsageError(
+                f"the Slurm array has gaps ({count} tasks from {first} to {last}), so it does not "
+                'tell its shards; give --shard "$SLURM_ARRAY_TASK_ID/N"'
+            )
+        return cls((task - first) // step, count)
+
+    def share(self, blocks: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+        """The blocks of this task.
+
+        Example:
+            >>> Shard(1, 2).share([["a"], ["b"], ["c"]])
+            [['b']]
+        """
+        return blocks[self.number :: self.count]
+
+
+_ARRAY = ("ID", "MIN", "MAX", "STEP", "COUNT")
+
+
+def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
+    """Spread images over blocks by a hash of their ids.
+
+    There are a power of two of blocks, at least as many as ``LARGEST_BLOCK`` images on average ask
+    for, so that one more image changes one block and leaves the others as they were.
+
+    Args:
+        ids: of the images, in any order.
+
+    Returns:
+        The blocks that hold an image; the images of a block in the order of their ids.
+
+    Example:
+        >>> blocks = blocks_of(map(str, range(100_000)))
+        >>> len(blocks), max(map(len, blocks))
+        (1024, 130)
+    """
+    ordered = sorted(ids)
+    wanted = max(FEWEST_BLOCKS, -(-len(ordered) // LARGEST_BLOCK))
+    bits = (wanted - 1).bit_length()
+    numbers = (keys_of(ordered) >> np.uint64(64 - bits)).astype(np.int64)
+    blocks: list[list[str]] = [[] for _ in range(1 << bits)]
+    for identifier, number in zip(ordered, numbers.tolist(), strict=True):
+        blocks[number].append(identifier)
+    return [tuple(block) for block in blocks if block]

@@ -1,0 +1,1 @@
+"""Files, caches, hashes, progress, signals."""

@@ -1,0 +1,22 @@
+"""Where the configuration and the studies lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def conf_dir() -> Path:
+    """The configuration folder: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def experiments_dir() -> Path:
+    """The studies of a checkout; an installed package has none."""
+    return Path(__file__).resolve().parents[2] / "experiments"
+
+
+def choices_of(folder: Path) -> list[str]:
+    """The choices of a configuration group; a file that others share starts with an underscore."""
+    return sorted(path.stem for path in folder.glob("[!_]*.yaml"))

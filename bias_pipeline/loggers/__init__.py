@@ -1,0 +1,1 @@
+"""Where results go besides the run folder: CSV, W&B."""

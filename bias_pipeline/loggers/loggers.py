@@ -1,0 +1,290 @@
+"""Where finished results are told of besides their folder; a view of rows, never their home.
+
+A logger that fails is warned of once and never fails a run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, ClassVar
+
+from bias_pipeline.declared import Configurable, Positive, Text
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.loggers.subprocess_call import run_apart
+from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
+
+log = logging.getLogger(__name__)
+
+MODES = ("offline", "online", "disabled")
+# A link that somebody put there is not followed: what it leads to is no file of ours.
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+_warned: set[str] = set()
+
+
+class ResultLogger(Configurable, ABC):
+    """Tells of a finished result."""
+
+    @abstractmethod
+    def log(self, result: Result) -> None:
+        """Tell of a result; may raise anything."""
+
+    def knows(self, result: Result) -> bool:
+        """Whether an earlier process told of a result before it ended; asked only then."""
+        del result
+        return False
+
+    def try_log(self, result: Result, *, resumed: bool = False) -> None:
+        """Tell of a result; whatever goes wrong is a warning, said once.
+
+        Args:
+            result: finished.
+            resumed: whether a process that ended may have told of it.
+        """
+        try:
+            if not (resumed and self.knows(result)):
+                self.log(result)
+        except Exception as error:
+            warn_once(f"{type(self).__name__}: {error}; results are whole without it")
+
+
+def warn_once(message: str) -> None:
+    """Warn, but not again of the same."""
+    if message not in _warned:
+        _warned.add(message)
+        log.warning(message)
+
+
+class CsvLogger(ResultLogger):
+    """``logger=csv``: one file with the rows of every cell, in the order they finished.
+
+    A cell's rows are appended in a single write, so writers at the same time do not mix lines.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
+        self.path = Path(path)
+
+    def knows(self, result: Result) -> bool:
+        """Whether the file has rows of the run."""
+        if not self.path.is_file():
+            return False
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            return any(line.startswith(f"{result.run_id},") for line in lines)
+
+    def log(self, result: Result) -> None:
+        """Append the rows."""
+        header, _, body = rows_csv(result.rows).partition("\n")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(self.path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o666)
+            body = f"{header}\n{body}"
+        except FileExistsError:
+            handle = os.open(self.path, _APPENDING)
+        with os.fdopen(handle, "ab", buffering=0) as file:
+            file.write(body.encode("utf-8", "replace"))
+
+
+class WandbLogger(ResultLogger):
+    """``logger=wandb``: one Weights & Biases run a cell.
+
+    The run's id is the cell's identity, so a cell never becomes two runs. Runs are written
+    offline, for ``wandb sync`` later, unless a mode and a key are set; offline no server is asked
+    for anything. Online, a server that does not answer in time costs a process ``timeout_s`` once;
+    the run is then written offline.
+
+    Args:
+        folder: where W&B keeps its files.
+        project: the project's name.
+        entity: user or team; W&B's default if left out.
+        mode: ``offline``, ``online`` or ``disabled``; ``WANDB_MODE`` if left out, else offline.
+        timeout_s: how long an online server may take for a cell.
+
+    Raises:
+        UsageError: on an unknown mode.
+    """
+
+    reachable: ClassVar[bool] = True  # until a server does not answer this process
+
+    def __init__(
+        self,
+        folder: str,
+        project: str = "bias_pipeline",
+        entity: str | None = None,
+        mode: str | None = None,
+        timeout_s: Positive = 7.0,
+    ) -> None:
+        chosen = mode or os.environ.get("WANDB_MODE") or "offline"
+        if chosen not in MODES:
+            asked = "logger.wandb.mode" if mode else "WANDB_MODE"
+            raise UsageError(f"{asked}={chosen} is unknown; {did_you_mean(chosen, MODES)}")
+        self.folder = Path(folder)
+        self.project, self.entity, self.mode = project, entity, chosen
+        self.timeout_s = timeout_s
+
+    def log(self, result: Result) -> None:
+        """Write the run."""
+        if self.mode == "disabled":
+            return
+        content = self.content(result)
+        if self.mode == "online" and self._online(content):
+            return
+        record(content, self.folder, "offline")
+
+    def content(self, result: Result) -> dict[str, Any]:
+        """What the run holds, as plain data."""
+        first = result.rows[0]
+        names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
+        tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
+        return {
+            "id": result.run_id,
+            "name": result.run_id,
+            "project": self.project,
+            "entity": self.entity,
+            "group": f"{first.metric}-{first.attribute}-{first.dataset}",
+            "job_type": first.metric,
+            "tags": tags,
+            "config": {
+                **{name: getattr(first, name) for name in (*names, "masking", "alignment")},
+                "seeds": list(first.seeds),
+                "tree": json.dumps(result.manifest.get("config")),
+            },
+            "summary": summary_of(result.rows),
+            "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
+            "history": history_of(result.tables.get("curves", ())),
+        }
+
+    def _online(self, content: Mapping[str, Any]) -> bool:
+        """Try the server, unless it is known not to answer."""
+        if not has_key():
+            warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
+            return False
+        if not WandbLogger.reachable:
+            return False  # it did not answer an earlier cell: do not wait again
+        if record_online(content, self.folder, self.timeout_s):
+            return True
+        warn_once("W&B: the server did not take the run in time; written offline, sync later")
+        WandbLogger.reachable = False
+        return False
+
+
+def tell_nobody() -> None:
+    """Keep W&B from reporting its own errors and counts; to be called before it is imported.
+
+    It would send them offline too, and wait for the server's answer when the process ends.
+    """
+    os.environ["WANDB_ERROR_REPORTING"] = "false"
+
+
+def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
+    """Write one W&B run.
+
+    Raises:
+        ImportError: if wandb is not installed.
+    """
+    tell_nobody()
+    import wandb
+
+    folder.mkdir(parents=True, exist_ok=True)
+    known = ("id", "name", "project", "entity", "group", "job_type", "tags", "config")
+    run = wandb.init(
+        **{key: content[key] for key in known},
+        dir=str(folder.resolve()),
+        mode=mode,  # type: ignore[arg-type]
+        reinit="create_new",
+        settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+    )
+    run.define_metric("train_loss/*", step_metric="epoch", summary="none")
+    for losses in content["history"]:
+        run.log(losses)
+    table = wandb.Table(columns=list(COLUMNS), data=content["rows"])
+    run.log({"rows": table})
+    run.summary.update(content["summary"])
+    run.finish()
+
+
+def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
+    """Write one run to the server, in a process of its own, which can be ended when it hangs.
+
+    Args:
+        content: see :meth:`WandbLogger.content`.
+        folder: where W&B keeps its files.
+        timeout_s: how long the server may take.
+
+    Returns:
+        Whether it took the run.
+    """
+    order = {"content": content, "folder": str(folder)}
+    try:
+        done = run_apart("loggers", "record_from_stdin", order, timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def record_from_stdin() -> None:
+    """Write one run online; the order comes on standard input."""
+    order = json.load(sys.stdin)
+    record(order["content"], Path(order["folder"]), "online")
+
+
+def summary_of(rows: Sequence[Row]) -> dict[str, float]:
+    """Flat keys: ``score``, ``score/ci_low``, ...; what is absent is left out."""
+    numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
+    found = {row.part: row.value for row in rows}
+    found |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
+    return {key: value for key, value in found.items() if not math.isnan(value)}
+
+
+def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """For every epoch, the training loss on each side, mean over its attackers.
+
+    Raises:
+        DataError: if a line is none of a curve.
+
+    Example:
+        >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
+        >>> history_of(lines)
+        [{'epoch': 1, 'train_loss/model': 0.7}]
+    """
+    found: dict[int, dict[str, list[float]]] = {}
+    for line in curves:
+        try:
+            side, epoch, loss = line["side"], int(line["epoch"]), float(line["train_loss"])
+        except (KeyError, ValueError) as error:
+            raise DataError(f"curves.csv: {error} makes a line no part of a curve") from error
+        found.setdefault(epoch, {}).setdefault(f"train_loss/{side}", []).append(loss)
+    return [
+        {"epoch": epoch, **{side: fmean(losses) for side, losses in found[epoch].items()}}
+        for epoch in sorted(found)
+    ]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def has_key() -> bool:
+    """Whether there is a key for W&B: in ``WANDB_API_KEY``, or from ``wandb login``."""
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    import netrc
+
+    try:
+        hosts = netrc.netrc().hosts
+    except (OSError, netrc.NetrcParseError):
+        return False
+    return any("wandb" in host for host in hosts)

@@ -1,0 +1,238 @@
+"""``report wandb``: finished results of a folder as Weights & Biases runs, each cell one run."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.progress import track
+from bias_pipeline.loggers import loggers
+from bias_pipeline.loggers.loggers import WandbLogger
+from bias_pipeline.report.content import finished_results
+from bias_pipeline.results.store import Result, ResultStore
+
+log = logging.getLogger(__name__)
+
+PROBE_S = 3.0  # how long a server may take to answer at all
+RUN_S = 7.0  # how long it may take for a run; with the above, a wrong address is told within 10 s
+LEDGER = ".wandb_pushed"
+_FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a push did.
+
+    Attributes:
+        mode: ``offline``, ``online`` or ``disabled``.
+        place: where the runs are: W&B's folder, or the server.
+        new: ids of the runs that were written.
+        present: how many had been written before.
+    """
+
+    mode: str
+    place: str
+    new: Sequence[str]
+    present: int
+
+    def sentence(self) -> str:
+        """The same in words."""
+        if self.mode == "disabled":
+            return "W&B is disabled; nothing was written"
+        before = f"; {self.present} were there before" if self.present else ""
+        told = f"{len(self.new)} runs written to {self.place}{before}"
+        if self.mode == "online" or not self.new:
+            return told
+        return f"{told}; `wandb sync {self.place}/offline-run-*` sends them"
+
+
+def push(
+    folder: Path,
+    *,
+    project: str = "bias_pipeline",
+    entity: str | None = None,
+    mode: str = "",
+    timeout_s: float = RUN_S,
+) -> Pushed:
+    """Write every finished result of a folder that has no run yet.
+
+    A run's id is the cell's identity, so that even what is sent twice, by this command, by a
+    logger or by ``wandb sync``, is one run on the server. What was sent where is kept in
+    ``.wandb_pushed``.
+
+    Args:
+        folder: of results; offline runs go to ``wandb`` in it, where ``logger=wandb`` puts them.
+        project: the project's name.
+        entity: user or team; W&B's default if left out.
+        mode: ``offline`` or ``online``; if empty ``WANDB_MODE``, else online where a key is set.
+        timeout_s: how long a server may take for a run.
+
+    Raises:
+        UsageError: on an unknown mode.
+        DataError: if the folder holds no finished run.
+        ResourceError: if the server does not answer or take a run, no key is set for it, W&B is
+            not installed, or the folder cannot be written.
+    """
+    logger = WandbLogger(str(folder), project, entity, mode or _default_mode(), timeout_s)
+    results, namesakes = told_apart(finished_results(folder))
+    for told in namesakes:
+        log.warning("%s", told)
+    if logger.mode == "disabled":
+        return Pushed("disabled", "", [], 0)
+    server = reachable_server() if logger.mode == "online" else ""
+    ledger = _Ledger(folder, server, project, entity)
+    store = ResultStore(folder)
+    new: list[str] = []
+    for result in track(results, len(results)):
+        if ledger.has(result.run_id):
+            continue
+        with store.claim(f"wandb-{result.run_id}"):  # another push may be at it
+            if ledger.has(result.run_id):
+                continue
+            _write(logger, _with_curves(store, result), len(new))
+            ledger.note(result.run_id)
+            new.append(result.run_id)
+    place = server or str(folder / "wandb")
+    return Pushed(logger.mode, place, new, len(results) - len(new))
+
+
+def _default_mode() -> str | None:
+    import os
+
+    return os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
+
+
+def _with_curves(store: ResultStore, result: Result) -> Result:
+    """A stored result with the training curves that a logger tells of, if it has any."""
+    try:
+        curves = store.table(result.run_id, "curves")
+        loggers.history_of(curves)
+    except DataError as error:
+        log.warning("%s; the run is written without them", error)
+        curves = []
+    return replace(result, tables={"curves": curves} if curves else {})
+
+
+def _write(logger: WandbLogger, result: Result, written: int) -> None:
+    """Write one run.
+
+    Raises:
+        ResourceError: if it cannot be written.
+    """
+    content = logger.content(result)
+    if logger.mode == "offline":
+        try:
+            loggers.record(content, logger.folder, "offline")
+        except ImportError as error:
+            raise ResourceError(f"W&B is not installed ({error}); pip install wandb") from error
+        except OSError as error:
+            raise ResourceError(f"cannot write {logger.folder}: {error.strerror}") from error
+    elif not loggers.record_online(content, logger.folder, logger.timeout_s):
+        raise ResourceError(
+            f"W&B refused run {result.run_id} or did not take it within {logger.timeout_s:g} s "
+            f"(runs sent: {written}); the same command sends the rest, --timeout gives a slow "
+            "server more time"
+        )
+
+
+def reachable_server() -> str:
+    """The address of a server that answers.
+
+    Raises:
+        ResourceError: if there is no key for it or it does not answer.
+    """
+    loggers.tell_nobody()
+    try:
+        import wandb
+    except ImportError as error:
+        raise ResourceError(f"W&B is not installed ({error}); pip install wandb") from error
+
+    if not loggers.has_key():
+        raise ResourceError(
+            "no W&B key is set (WANDB_API_KEY or `wandb login`); with --mode offline runs are "
+            "written for `wandb sync`"
+        )
+    url = str(wandb.setup().settings.base_url)
+    fault = unanswered(url)
+    if fault:
+        raise ResourceError(
+            f"the W&B server at {url} does not answer ({fault}); with --mode offline runs are "
+            "written for `wandb sync`"
+        )
+    return url
+
+
+def unanswered(url: str, timeout_s: float = PROBE_S) -> str:
+    """Why a server does not answer, empty if it does.
+
+    Any answer will do, a refusal too. A thread does the asking, since the look-up of a name knows
+    no time limit.
+
+    Args:
+        url: its address, http or https.
+        timeout_s: how long it may take.
+
+    Example:
+        >>> unanswered("ftp://x")
+        'its address is no http address'
+    """
+    if not url.startswith(("http://", "https://")):
+        return "its address is no http address"
+    found = [f"no answer within {timeout_s:g} s"]
+
+    def ask() -> None:
+        try:
+            urllib.request.urlopen(url, timeout=timeout_s).close()  # noqa: S310 - http, see above
+            found[0] = ""
+        except urllib.error.HTTPError:
+            found[0] = ""
+        except (OSError, ValueError) as error:
+            found[0] = str(getattr(error, "reason", error))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(timeout_s)
+    return found[0]
+
+
+class _Ledger:
+    """Which runs a place has: offline the folder itself, online a file for each run."""
+
+    def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
+        self._online = bool(server)
+        place = hashlib.sha256(f"{server}\n{entity}\n{project}".encode()).hexdigest()[:12]
+        self._notes = folder / LEDGER / place
+        self._known = _offline_runs(folder / "wandb")
+
+    def has(self, run_id: str) -> bool:
+        """Whether the run is there."""
+        return (self._notes / run_id).exists() if self._online else run_id in self._known
+
+    def note(self, run_id: str) -> None:
+        """Remember that it is.
+
+        Raises:
+            ResourceError: if that cannot be written down.
+        """
+        if not self._online:
+            return
+        try:
+            self._notes.mkdir(parents=True, exist_ok=True)
+            (self._notes / run_id).touch()
+        except OSError as error:
+            raise ResourceError(f"cannot write {self._notes}: {error.strerror}") from error
+
+
+def _offline_runs(folder: Path) -> frozenset[str]:
+    """Ids of the runs that W&B has written offline in a folder."""
+    found = (_FOLDER.fullmatch(path.name) for path in folder.glob("offline-run-*"))
+    return frozenset(match.group(1) for match in found if match)

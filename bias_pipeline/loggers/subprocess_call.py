@@ -1,0 +1,43 @@
+"""What talks to a W&B server runs in a process of its own, which can be ended when it hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+
+def run_apart(
+    module: str, function: str, order: object, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Call a function of ours in another process.
+
+    Args:
+        module: of the report, such as ``loggers``.
+        function: its name; it takes no arguments and reads its order, as JSON, from standard input.
+        order: plain data.
+        timeout_s: seconds until the process is ended.
+
+    Returns:
+        Its exit code and what it printed.
+
+    Raises:
+        subprocess.TimeoutExpired: if it was ended.
+    """
+    return subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-m", "bias_pipeline.loggers.subprocess_call", module, function],
+        input=json.dumps(order),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout_s,
+        check=False,
+        # A service that this process started would take the work for its own.
+        env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
+    )
+
+
+if __name__ == "__main__":
+    getattr(import_module(f"bias_pipeline.report.{sys.argv[1]}"), sys.argv[2])()

@@ -1,0 +1,197 @@
+"""``report wandb --workspace``: a Weights & Biases workspace that compares the runs of a project.
+
+Runs are grouped by study (metric, attribute and data set, as :class:`WandbLogger` groups them) and
+by captioner. The workspace's name on the server follows from entity, project and title, so that a
+second call finds the first one's workspace and replaces its panels.
+
+The library's own names for a view (``_internal_name``, ``_internal_id``) are used, for it finds a
+workspace by its address alone; a test holds them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.loggers.push import reachable_server
+from bias_pipeline.loggers.subprocess_call import run_apart
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.store import Result
+
+if TYPE_CHECKING:
+    from wandb_workspaces.workspaces import Workspace
+
+TITLE = "bias_pipeline: captioners"
+SAVE_S = 30.0  # how long a server that answers may take
+MOST_BARS = 100  # of all studies and captioners; W&B shows ten unless told
+_DIRECTIONS = ("a_to_t", "t_to_a")
+
+
+def headlines_of(results: Sequence[Result]) -> list[str]:
+    """The headlines that results have, in the order of reports.
+
+    Args:
+        results: of any metrics.
+    """
+    found = {row.part for result in results for row in result.rows}
+    return [part for part in HEADLINES if part in found]
+
+
+def save_workspace(
+    results: Sequence[Result],
+    *,
+    project: str = "bias_pipeline",
+    entity: str | None = None,
+    timeout_s: float = SAVE_S,
+) -> str:
+    """Create a project's workspace, or replace the panels of the one that is there.
+
+    Args:
+        results: whose headlines get panels.
+        project: the project's name.
+        entity: user or team; W&B's default if left out.
+        timeout_s: how long the server may take.
+
+    Returns:
+        Its address.
+
+    Raises:
+        ResourceError: if no key is set, or the server does not answer, refuses the workspace or
+            does not take it in time.
+    """
+    server = reachable_server()
+    order = {"entity": entity, "project": project, "headlines": headlines_of(results)}
+    try:
+        done = run_apart("workspace", "save_from_stdin", order, timeout_s)
+    except subprocess.TimeoutExpired as error:
+        raise ResourceError(
+            f"the W&B server at {server} did not take the workspace within {timeout_s:g} s; "
+            "runs are sent, the same command tries again"
+        ) from error
+    if done.returncode:
+        told = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ResourceError(f"the W&B server at {server} refused the workspace: {told}")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def require_server(mode: str) -> None:
+    """Make sure, before anything is sent, that a workspace can be.
+
+    Args:
+        mode: what runs are sent with; empty if nobody chose.
+
+    Raises:
+        UsageError: on a mode without a server.
+        ResourceError: if the library is not installed.
+    """
+    if mode not in ("", "online"):
+        raise UsageError(f"--mode {mode}: a workspace is on a server; leave out --workspace")
+    if find_spec("wandb_workspaces") is None:
+        raise ResourceError(
+            "--workspace needs wandb-workspaces; pip install 'bias_pipeline[track]'"
+        )
+
+
+def save_from_stdin() -> None:
+    """Save the workspace that standard input orders; its address goes to standard output."""
+    import wandb
+
+    order = json.load(sys.stdin)
+    entity = str(order["entity"] or wandb.Api().default_entity)
+    print(save(build(entity, order["project"], order["headlines"])))
+
+
+def build(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
+    """The workspace as the library's own object; nothing is sent.
+
+    Args:
+        entity: user or team.
+        project: the project's name.
+        headlines: summary keys: ``score``, ``a_to_t``, ``t_to_a``.
+
+    Raises:
+        ImportError: if the library is not installed.
+    """
+    from wandb_workspaces import workspaces as ws
+
+    columns = [f"summary:{key}" for part in headlines for key in _with_interval(part)]
+    found = ws.Workspace(
+        entity=entity,
+        project=project,
+        name=TITLE,
+        sections=_sections(headlines),
+        settings=ws.WorkspaceSettings(max_runs=MOST_BARS),
+        runset_settings=ws.RunsetSettings(
+            groupby=[ws.Metric("Group"), ws.Config("captioner")],
+            pinned_columns=["config:captioner.value", *columns],
+        ),
+    )
+    found._internal_name = view_name(entity, project)
+    return found
+
+
+def _sections(headlines: Sequence[str]) -> list[Any]:
+    """Values, values between the ends of their intervals, directions, and settings that differ."""
+    from wandb_workspaces import workspaces as ws
+    from wandb_workspaces.reports import v2 as wr
+
+    values = [_bars(part, [part]) for part in headlines]
+    intervals = [_bars(f"{part}, interval", _with_interval(part)) for part in headlines]
+    found = [
+        ws.Section(name="Headlines by study and captioner", panels=values, is_open=True),
+        ws.Section(name="Intervals", panels=intervals, is_open=True),
+    ]
+    if set(_DIRECTIONS) <= set(headlines):
+        across, up = (wr.SummaryMetric(part) for part in _DIRECTIONS)
+        plane = wr.ScatterPlot(title="Attribute to task, task to attribute", x=across, y=up)
+        found.append(ws.Section(name="Directions", panels=[plane], is_open=True))
+    comparer = wr.RunComparer(diff_only="split")
+    found.append(ws.Section(name="What differs between runs", panels=[comparer]))
+    return found
+
+
+def _bars(title: str, keys: Sequence[str]) -> Any:
+    from wandb_workspaces.reports import v2 as wr
+
+    return wr.BarPlot(
+        title=title,
+        metrics=list(keys),
+        max_runs_to_show=MOST_BARS,
+        max_bars_to_show=MOST_BARS,
+    )
+
+
+def _with_interval(part: str) -> list[str]:
+    return [f"{part}/ci_low", part, f"{part}/ci_high"]
+
+
+def view_name(entity: str, project: str) -> str:
+    """What the server calls the workspace; the same for the same place, so that it is one.
+
+    Example:
+        >>> view_name("team", "bias_pipeline")
+        'nw-a91c82ff65d-v'
+    """
+    place = hashlib.sha256(f"{entity}\n{project}\n{TITLE}".encode()).hexdigest()
+    return f"nw-{place[:11]}-v"
+
+
+def save(workspace: Workspace) -> str:
+    """Send a workspace: over the one of its name if there is one. Returns its address."""
+    from wandb_workspaces.workspaces import internal
+
+    name = workspace._internal_name
+    try:
+        workspace._internal_id = internal.View.from_name(
+            workspace.entity, workspace.project, name
+        ).id
+    except ValueError:  # the library's word for: there is none
+        workspace._internal_id = ""
+    workspace.save()
+    return str(workspace.url)

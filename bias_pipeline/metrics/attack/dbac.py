@@ -1,0 +1,145 @@
+"""DBAC: bias amplification in both directions, attribute to task and task to attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.declared import Count, NotNegative
+from bias_pipeline.metrics.attack.dbac_counts import Counts
+from bias_pipeline.metrics.attack.dbac_direction import Direction
+from bias_pipeline.metrics.attack.dbac_findings import Findings
+from bias_pipeline.metrics.base import Metric, MetricInfo, Reading, Score
+from bias_pipeline.metrics.counting.tally import choice, support
+from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.scoring import Scoring
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+Transform = Callable[[Corpus], Corpus]
+
+DIRECTIONS = ("a_to_t", "t_to_a")
+RARE = ("merge", "drop")
+
+
+class DBAC(Metric):
+    """Directional Bias Amplification in Captioning (eq. 5 to 8), in the reading of our docs.
+
+    ``a_to_t``: attackers guess the group from captions whose group words are masked; ``t_to_a``:
+    attackers guess the image's objects from captions whose object words are masked. A side's
+    omega is the attackers' quality times P(other) / P(given); the score is the normalised
+    difference of the sides, in (-1, 1), 0 for a captioner that adds no bias. Beside each headline
+    stand the qualities, the priors, the score under all three priors, and ``<direction>:priors``,
+    what the priors alone would give; ``<direction>:<given>:<other>`` is the score of a pair.
+
+    Both directions use only images with captions of both sides (and known objects, for
+    ``t_to_a``). Every caption position of the human side has its own attackers.
+
+    Args:
+        attribute: its groups are A.
+        task: its tasks are T.
+        a_to_t: transforms before the attackers of A->T.
+        t_to_a: transforms before the attackers of T->A.
+        probe: trains the attackers.
+        split: how splits are drawn.
+        scoring: the attackers' quality Q, above 0 and larger for better.
+        stats: how intervals are made.
+        aggregate: see :func:`bias_pipeline.metrics.functional.dbac.score`.
+        prior: see there.
+        positions: how many human captions of an image are used.
+        min_support: the share of people's captions that must name a task; for ``t_to_a``, of
+            images that must hold an object and of people's captions that must name a group. Ours.
+            The data set alone decides, never the captioner; a number from 1 on counts images
+            instead, see :func:`~bias_pipeline.metrics.counting.tally.least_share`.
+        rare: what becomes of tasks below that: ``merge`` makes one task of them all, so that
+            hardly anything hangs on where the line is drawn (ours); ``drop`` leaves them out.
+        exclude_tasks: tasks left out; every image shows a person.
+
+    Raises:
+        UsageError: on an unknown choice or excluded task, or a negative support.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="dbac",
+        title="Directional Bias Amplification in Captioning",
+        version=4,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        reference="DBAC, eq. 5-8",
+        question="tasks",
+        readings={
+            headline: Reading(f"{headline}:shared", follows=("words", "vocabulary"))
+            for headline in ("a_to_t", "t_to_a")
+        },
+        source_identifying=True,
+        learnable=True,
+        amplification=True,
+        full_context=True,
+        consistent=True,
+        directional=True,
+        language_aware=True,
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        task: TaskVocabulary,
+        a_to_t: Sequence[Transform],
+        t_to_a: Sequence[Transform],
+        probe: Probe,
+        split: SplitRule,
+        scoring: Scoring,
+        stats: Bootstrap,
+        aggregate: str = "weighted",
+        prior: str = "counts",
+        positions: Count = 5,
+        min_support: NotNegative = 0.005,
+        rare: str = "merge",
+        exclude_tasks: Sequence[str] = ("person",),
+    ) -> None:
+        for name in exclude_tasks:
+            choice("exclude_tasks", name, task.tasks)
+        self.attribute = attribute
+        self.task = task
+        self.transforms = {"a_to_t": tuple(a_to_t), "t_to_a": tuple(t_to_a)}
+        self.probe = probe
+        self.split = split
+        self.scoring = scoring
+        self.stats = stats
+        self.aggregate = choice("aggregate", aggregate, dbac.AGGREGATES)
+        self.prior = choice("prior", prior, dbac.PRIORS)
+        self.positions = positions
+        self.min_support = support(min_support)
+        self.rare = choice("rare", rare, RARE)
+        self.tasks = tuple(name for name in task.tasks if name not in exclude_tasks)
+
+    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
+        """One split a seed over all labelled images."""
+        return self.split.draw(corpus, self.attribute.name, seeds)
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See :class:`DBAC`."""
+        counts = Counts.of(corpus, self.attribute, self.task, self.tasks)
+        found = [
+            Findings(Direction(self, name, corpus, counts, splits)).score()
+            for name in DIRECTIONS
+            if name == "a_to_t" or counts.has_objects.any()
+        ]
+        notes = [note for one in found for note in one.notes]
+        if len(found) < len(DIRECTIONS):
+            notes.append("the data set has no objects, so T->A cannot be scored")
+        return Score(
+            parts={name: part for one in found for name, part in one.parts.items()},
+            predictions=[p for one in found for p in one.predictions],
+            audit={name: value for one in found for name, value in one.audit.items()},
+            notes=[*corpus.notes, *notes],
+            tables={
+                name: [line for one in found for line in one.tables[name]]
+                for name in ("examples", "resample")
+            },
+        )

@@ -1,0 +1,286 @@
+"""One direction of DBAC: its images, pairs and attackers, and its numbers under any weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.intersection import Intersection
+from bias_pipeline.corpus.predictions import Labelled, Predictions
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.metrics.attack.dbac_counts import Counts, FloatArray, IntArray
+from bias_pipeline.metrics.counting.tally import least_share
+from bias_pipeline.metrics.functional import dbac
+
+if TYPE_CHECKING:
+    from bias_pipeline.metrics.attack.dbac import DBAC
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """One attacker's guesses: for M test images, C sums that make its qualities."""
+
+    seed: int
+    rows: IntArray
+    scores: FloatArray  # (M, C) score of a guess where it belongs to a column, else 0
+    counts: FloatArray  # (M, C) 1 where it belongs to a column
+
+
+class Direction:
+    """One direction, on the images that allow it; its attackers are trained when it is made.
+
+    Args:
+        metric: its settings.
+        name: ``a_to_t`` or ``t_to_a``.
+        corpus: raw captions.
+        counts: what they and the labels say.
+        splits: one a seed.
+
+    Raises:
+        NotApplicableError: if no image has captions of both sides.
+        DataError: if no caption position covers all images that have.
+    """
+
+    def __init__(
+        self,
+        metric: DBAC,
+        name: str,
+        corpus: Corpus,
+        counts: Counts,
+        splits: Sequence[Split],
+    ) -> None:
+        self.metric, self.name, self.corpus = metric, name, corpus
+        usable = (
+            (counts.group >= 0) & (counts.captions["model"] > 0) & (counts.captions["human"] > 0)
+        )
+        if name == "t_to_a":
+            usable &= counts.has_objects
+        self.images = np.flatnonzero(usable)
+        if not len(self.images):
+            raise NotApplicableError(
+                f"captioner {corpus.captioner!r}: DBAC needs images with model and human captions"
+            )
+        self.n_seeds = len(splits)
+        self.counts = self._common_tasks(counts)
+        self.supported = self._supported()
+        attacked = SIDES if self.supported.any() else ()
+        ready = corpus
+        for transform in metric.transforms[name]:
+            ready = transform(ready)
+        self.answers = {side: self._attack(ready, side, splits) for side in attacked}
+        self.blocks = {side: list(self._blocks(side)) for side in attacked}
+
+    @property
+    def to_task(self) -> bool:
+        """Whether the attribute is given and the task is the other variable."""
+        return self.name == "a_to_t"
+
+    @property
+    def by_group(self) -> bool:
+        """Whether groups are scored one by one: those of an intersection."""
+        return isinstance(self.metric.attribute, Intersection)
+
+    @property
+    def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the values of the given and of the other variable."""
+        pair = (self.counts.groups, self.counts.names)
+        return pair if self.to_task else pair[::-1]
+
+    @property
+    def least(self) -> float:
+        """The share that a task or group must reach."""
+        return least_share(self.metric.min_support, len(self.images))
+
+    def _common_tasks(self, counts: Counts) -> Counts:
+        """Counts of the tasks that are scored, which the data set alone decides.
+
+        Those that people's captions name (or images hold, where attackers guess objects) too seldom
+        are merged or dropped; whatever the captioner does, the pairs are the same.
+        """
+        share = counts.share(self.images)
+        if not self.to_task:
+            share = counts.objects[self.images].mean(axis=0)
+        rare = share < self.least
+        merged = rare & (share > 0) & (self.metric.rare == "merge")
+        return counts.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
+
+    def _attack(self, ready: Corpus, side: str, splits: Sequence[Split]) -> list[Predictions]:
+        captions = ready.side(side)
+        usable = np.zeros(len(ready), bool)
+        usable[self.images] = True
+        captions = captions.take(usable[captions.images])
+        answers = []
+        for k in range(self.metric.positions if side == "human" else 1):
+            own = captions.position(k)
+            if len(own) == len(self.images):
+                labels = self.labels(own.images)
+                classes = self.counts.groups if self.to_task else self.counts.names
+                name = f"{self.name}:{side}:{k}"
+                data = Labelled(name, own, labels, len(classes), classes)
+                answers.append(self.metric.probe.fit_predict(data, splits))
+        if not answers:
+            raise DataError(
+                f"captioner {self.corpus.captioner!r}: no {side} caption position covers all "
+                f"{len(self.images)} images that have both sides"
+            )
+        return answers
+
+    def labels(self, images: IntArray) -> IntArray:
+        """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
+        if self.to_task:
+            return self.counts.group[images]
+        return self.counts.objects[images].astype(np.int64)
+
+    def _blocks(self, side: str) -> Iterator[_Block]:
+        """Columns: the pairs (A->T) or the tasks (T->A), then all guesses together."""
+        place = np.full(len(self.corpus), -1, np.int64)
+        place[self.images] = np.arange(len(self.images))
+        for k, answers in enumerate(self.answers[side]):
+            for seed, (images, truth, probs) in enumerate(answers):
+                guess = self.metric.scoring.per_guess(probs, truth)
+                if self.to_task:
+                    counts = self._pairs(side, k, images, truth)
+                    scores = counts * guess[:, None]
+                    guess = guess[:, None]
+                else:
+                    counts, scores = np.ones_like(guess), guess
+                all_guesses = guess.mean(axis=1, keepdims=True)
+                yield _Block(
+                    seed,
+                    place[images],
+                    np.hstack([scores, all_guesses]),
+                    np.hstack([counts, np.ones_like(all_guesses)]),
+                )
+
+    def _pairs(self, side: str, k: int, images: IntArray, truth: IntArray) -> FloatArray:
+        """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
+        captions = self.corpus.side(side)
+        first = np.searchsorted(captions.images, images)
+        named = self.counts.by_caption[side][first + k].toarray()
+        group = np.eye(len(self.counts.groups))[truth]
+        pairs: FloatArray = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)
+        return pairs
+
+    def _supported(self) -> npt.NDArray[np.bool_]:
+        """(G, O) pairs that people's captions hold, of groups that people name often enough.
+
+        None if the captioner never names any value of the other variable, as of silence nothing
+        can be said, or if a group has too few images to learn from.
+        """
+        every = np.ones((1, len(self.images)))
+        sizes = np.bincount(self.counts.group[self.images], minlength=len(self.counts.groups))
+        held: npt.NDArray[np.bool_] = self._mentions("human", every)[0, 0] > 0
+        if not self.to_task:
+            held = held & (self._other("human", every)[0] >= self.least)
+        speaks = self._mentions("model", every)[0, 0][held].sum() > 0
+        return held & speaks & (sizes.min() >= SMALLEST_GROUP)
+
+    def _mentions(self, side: str, weights: FloatArray) -> FloatArray:
+        """(B, 1, G, O) weighted number of captions of each pair."""
+        group = np.eye(len(self.counts.groups))[self.counts.group[self.images]]
+        if self.to_task:
+            given, other = group, self.counts.tasks[side][self.images]
+        else:
+            given = self.counts.objects[self.images]
+            other = self.counts.named[side][self.images]
+        pairs = (given[:, :, None] * other[:, None, :]).reshape(len(self.images), -1)
+        shape = (len(weights), 1, given.shape[1], other.shape[1])
+        return (weights @ pairs).reshape(shape)
+
+    def _given(self, weights: FloatArray) -> FloatArray:
+        """(B, 1, G) P(given) from image labels."""
+        if self.to_task:
+            held = np.eye(len(self.counts.groups))[self.counts.group[self.images]]
+        else:
+            held = self.counts.objects[self.images]
+        return (weights @ held / weights.sum(axis=1, keepdims=True))[:, None, :]
+
+    def _other(self, side: str, weights: FloatArray) -> FloatArray:
+        """(B, 1, O) P(other): share of the side's captions that name each value."""
+        counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
+        captions = weights @ self.counts.captions[side][self.images, None]
+        return (weights @ counts[self.images] / captions)[:, None, :]
+
+    def _quality(self, side: str, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
+        n_columns = self.blocks[side][0].scores.shape[1]
+        total = np.zeros((len(weights), self.n_seeds, n_columns))
+        n_known = np.zeros_like(total)
+        for block in self.blocks[side]:
+            own = weights[:, block.rows]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                quality = self.metric.scoring.link((own @ block.scores) / (own @ block.counts))
+            known = np.isfinite(quality)
+            total[:, block.seed] += np.where(known, quality, 0.0)
+            n_known[:, block.seed] += known
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = total / n_known
+        return self._shaped(mean[..., :-1]), mean[..., -1]
+
+    def _shaped(self, columns: FloatArray) -> FloatArray:
+        """(B, S, G, O) from the columns of the blocks."""
+        given, other = map(len, self.values)
+        if self.to_task:
+            return columns.reshape(*columns.shape[:2], given, other)
+        return np.broadcast_to(columns[..., None], (*columns.shape, other))
+
+    def _side(self, side: str, weights: FloatArray) -> dbac.Side:
+        quality, overall = self._quality(side, weights)
+        return dbac.Side(
+            quality, overall, self._other(side, weights), self._mentions(side, weights)
+        )
+
+    def evaluate(self, weights: FloatArray) -> dict[str, FloatArray]:
+        """All numbers of the direction, (B, S) each, when images count as often as weighted."""
+        model, human = (self._side(side, weights) for side in SIDES)
+        given = self._given(weights)
+        alike = dbac.Side(
+            np.ones_like(human.quality), np.ones_like(human.overall), human.other, human.mentions
+        )
+        louder = dbac.Side(alike.quality, alike.overall, model.other, model.mentions)
+
+        def score(one: dbac.Side, two: dbac.Side, prior: str) -> FloatArray:
+            return dbac.score(
+                one, two, given, self.supported, aggregate=self.metric.aggregate, prior=prior
+            )
+
+        seeds = np.ones((1, self.n_seeds))
+        found = {"": score(model, human, self.metric.prior)}
+        found |= {f":{prior}": score(model, human, prior) for prior in dbac.PRIORS}
+        found[":priors"] = score(louder, alike, "counts") * seeds
+        for name, side in (("model", model), ("human", human)):
+            found[f":quality:{name}"] = side.overall
+            found[f":prior:{name}"] = side.other.mean(axis=-1) * seeds
+        pairs = dbac.pair_scores(model, human, given, self.metric.prior)
+        found |= {
+            f":{self.values[0][g]}:{self.values[1][o]}": pairs[..., g, o]
+            for g, o in zip(*np.nonzero(self.supported), strict=True)
+        }
+        if self.by_group:
+            found |= {
+                f":group:{name}": self._of_group(g, model, human, given)
+                for g, name in enumerate(self.counts.groups)
+            }
+        return {self.name + name: values for name, values in found.items()}
+
+    def _of_group(
+        self, group: int, model: dbac.Side, human: dbac.Side, given: FloatArray
+    ) -> FloatArray:
+        """(B, S) the score over the pairs of one group."""
+        own = np.zeros_like(self.supported)
+        own[(group, slice(None)) if self.to_task else (slice(None), group)] = True
+        how = self.metric.aggregate
+        return dbac.score(
+            model,
+            human,
+            given,
+            self.supported & own,
+            aggregate="weighted" if how == "marginal" else how,  # which knows no pairs
+            prior=self.metric.prior,
+        )

@@ -1,0 +1,206 @@
+"""What one direction of DBAC comes to: estimates, what drives them, pairs, images to re-sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.metrics.attack.dbac_counts import IntArray
+from bias_pipeline.metrics.attack.dbac_direction import Direction
+from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
+from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.stats.bootstrap import Estimate, steady
+from bias_pipeline.text.mentions import neutral_rate
+
+_NEVER_BELOW_ZERO = (":gap", ":prior:model", ":prior:human", ":mentions:model", ":mentions:human")
+
+
+class Findings:
+    """From a direction to a score.
+
+    Args:
+        direction: whose attackers have answered.
+    """
+
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.name, self.metric, self.to_task = direction.name, direction.metric, direction.to_task
+        self.corpus, self.counts, self.images = direction.corpus, direction.counts, direction.images
+        self.supported, self.values = direction.supported, direction.values
+
+    def score(self) -> Score:
+        """Estimates of all numbers, with what drives the headline in a sentence."""
+        if not self.supported.any():
+            return self._nothing()
+        level = self.metric.stats.level
+        drawn = self.metric.stats.estimate_weighted(
+            self.corpus.keys[self.images], self.direction.evaluate
+        )
+        estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
+        estimates |= self._descriptive()
+        notes = [self._driver(estimates), *self._compare_groups(estimates)]
+        parts = {name: self._part(name, estimate) for name, estimate in estimates.items()}
+        return Score(
+            parts=parts,
+            predictions=[p for side in SIDES for p in self.direction.answers[side]],
+            audit={
+                f"{self.name}:pairs": int(self.supported.sum()),
+                f"{self.name}:pairs_without_support": int((~self.supported).sum()),
+            },
+            notes=notes,
+            tables={
+                "examples": list(self._examples(estimates)),
+                "resample": list(self._resample(estimates)),
+            },
+        )
+
+    def _compare_groups(self, estimates: dict[str, Estimate]) -> list[str]:
+        """Add the largest gap between groups of an intersection; say which is worst."""
+        if not self.direction.by_group:
+            return []
+        level, start = self.metric.stats.level, f"{self.name}:group:"
+        groups = {name: estimates[start + name] for name in self.counts.groups}
+        gap = gap_of(groups, level)
+        if gap is None:
+            return []
+        estimates[f"{self.name}:gap"] = gap.estimate
+        return [sentence("A→T" if self.to_task else "T→A", groups, gap)]
+
+    def _nothing(self) -> Score:
+        """A headline that is absent, and why; nothing was trained for it."""
+        nan = float("nan")
+        absent = Estimate(nan, nan, nan, nan, nan, nan, self.direction.n_seeds)
+        arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
+        share = f"{100 * self.direction.least:.2g}"
+        return Score(
+            parts={self.name: self._part(self.name, absent)},
+            notes=[
+                f"{arrow} cannot be scored: no {what} is named by {share} % of people's captions "
+                "(metric.min_support) and by the captioner at all"
+            ],
+            tables={"examples": [], "resample": []},
+        )
+
+    def _part(self, name: str, estimate: Estimate) -> Part:
+        side = "human" if name.endswith("human") else "model"
+        captions = self.corpus.side(side)
+        images = self._images_of(name)
+        usable = np.isin(captions.images, images)
+        return Part(
+            estimate=estimate,
+            unit="quality" if ":quality" in name else "fraction",
+            range=NO_LESS_THAN_NONE if name.endswith(_NEVER_BELOW_ZERO) else None,
+            n_images=len(images),
+            coverage=float(len(images) / (self.counts.group >= 0).sum()),
+            neutral_rate=neutral_rate(captions.take(usable), self.metric.attribute),
+        )
+
+    def _images_of(self, name: str) -> IntArray:
+        """Corpus rows that a number rests on: of a group, those labelled or captioned with it."""
+        _, marked, group = name.partition(":group:")
+        if not marked:
+            return self.images
+        place = self.counts.groups.index(group)
+        if self.to_task:
+            return self.images[self.counts.group[self.images] == place]
+        named = sum(self.counts.named[side][self.images, place] for side in SIDES)
+        return self.images[np.asarray(named) > 0]
+
+    def _descriptive(self) -> dict[str, Estimate]:
+        """Numbers that need no attacker: mention rates and the quality of knowing prevalences."""
+        labels = self.direction.labels(self.images)
+        shares = (
+            np.bincount(labels, minlength=len(self.counts.groups)) / len(labels)
+            if self.to_task
+            else labels.mean(axis=0)
+        )
+        probs = np.tile(shares, (len(labels), 1))
+        guess = self.metric.scoring.per_guess(probs, labels)
+        found = {":quality:baseline": float(self.metric.scoring.link(np.asarray(guess.mean())))}
+        for side in SIDES:
+            counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
+            named = counts[self.images].sum() / self.counts.captions[side][self.images].sum()
+            found[f":mentions:{side}"] = float(named)
+        nan = float("nan")
+        return {
+            self.name + name: Estimate(value, nan, nan, nan, nan, nan, self.direction.n_seeds)
+            for name, value in found.items()
+        }
+
+    def _driver(self, estimates: Mapping[str, Estimate]) -> str:
+        attackers, priors = (estimates[f"{self.name}:{part}"].value for part in ("none", "priors"))
+        driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
+        arrow = "A->T" if self.to_task else "T->A"
+        return (
+            f"{arrow} is driven by {driver}: attackers alone {100 * attackers:+.1f}, "
+            f"priors alone {100 * priors:+.1f}"
+        )
+
+    def _amplified(self, estimates: Mapping[str, Estimate]) -> list[tuple[int, int, Estimate]]:
+        """Pairs whose interval lies above 0, the strongest first."""
+        pairs = [
+            (
+                int(g),
+                int(o),
+                estimates[f"{self.name}:{self.values[0][g]}:{self.values[1][o]}"],
+            )
+            for g, o in zip(*np.nonzero(self.supported), strict=True)
+        ]
+        return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
+
+    def _holders(self, g: int, o: int) -> IntArray:
+        """Corpus rows of images of a pair: labelled with the group, captioned with the task."""
+        group, task = (g, o) if self.to_task else (o, g)
+        held = self.counts.group[self.images] == group
+        if self.to_task:
+            held &= self.counts.tasks["model"][self.images, task] > 0
+        else:
+            held &= self.counts.objects[self.images, task] > 0
+        return self.images[held]
+
+    def _examples(self, estimates: Mapping[str, Estimate]) -> Iterator[dict[str, object]]:
+        """Up to three captions for each of the ten most amplified pairs."""
+        for g, o, estimate in self._amplified(estimates)[:10]:
+            for row in self._holders(g, o)[:3]:
+                record = self.corpus[int(row)]
+                yield {
+                    **self._pair_columns(g, o, estimate),
+                    "image_id": record.id,
+                    "model": record.model,
+                    "human": record.human[0],
+                }
+
+    def _resample(self, estimates: Mapping[str, Estimate]) -> Iterator[dict[str, object]]:
+        """Images of amplified pairs with the weight that makes group and task independent.
+
+        The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012):
+        below 1 the image should be drawn less often when the captioner is trained again.
+        """
+        for g, o, estimate in self._amplified(estimates):
+            holders = self._holders(g, o)
+            if not len(holders):
+                continue  # amplified in captions whose images do not hold it: none to draw
+            group, task = (g, o) if self.to_task else (o, g)
+            of_group = (self.counts.group[self.images] == group).mean()
+            source = self.counts.tasks["model"] if self.to_task else self.counts.objects
+            of_task = (source[self.images, task] > 0).mean()
+            weight = of_group * of_task / (len(holders) / len(self.images))
+            for row in holders:
+                columns = self._pair_columns(g, o, estimate)
+                yield {
+                    **columns,
+                    "image_id": self.corpus.ids[row],
+                    "weight": round(weight, 4),
+                }
+
+    def _pair_columns(self, g: int, o: int, estimate: Estimate) -> dict[str, object]:
+        return {
+            "direction": self.name,
+            "given": self.values[0][g],
+            "other": self.values[1][o],
+            "score": estimate.value,
+            "ci_low": estimate.ci_low,
+            "ci_high": estimate.ci_high,
+        }

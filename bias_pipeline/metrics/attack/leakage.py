@@ -1,0 +1,38 @@
+"""Leakage: the attacker's plain accuracy, on captions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.base import MetricInfo, Reading
+
+
+class Leakage(CaptionAttack):
+    """Leakage amplification = accuracy on model captions - accuracy on human ones.
+
+    Source: Wang et al. 2019, carried over to captions. ``model`` and ``human`` are accuracies in
+    [0, 1], 1 / K by chance; ``score`` is their difference on the images that have both. It uses
+    the very predictions of LIC.
+
+    Example:
+        >>> Leakage.info.range
+        (-1.0, 1.0)
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="leakage",
+        title="Leakage amplification",
+        version=2,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        reference="Wang et al. 2019, section 3; on captions: ImageCaptioner2, section 3",
+        question="leakage",
+        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        source_identifying=True,
+        learnable=True,
+        amplification=True,
+        full_context=True,
+    )

@@ -1,0 +1,41 @@
+"""LIC: does a captioner leak the attribute more than people do?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.base import MetricInfo, Reading
+
+
+class LIC(CaptionAttack):
+    """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
+
+    ``model`` is LIC_M, ``human`` LIC_D (mean over five caption positions, each with its own
+    attackers), both in [0, 1] with 1 / K^2 for a uniform answer; ``score`` is their difference on
+    the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
+    ``lic_from:accuracy`` and ``lic_from:confidence`` say how much of the difference each makes,
+    ``ece:*`` how well the attackers are calibrated.
+
+    Example:
+        >>> LIC.info.neutral
+        0.0
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="lic",
+        title="Leakage for Image Captioning",
+        version=2,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        reference="Hirota et al. 2022, eq. 2-4",
+        question="leakage",
+        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        source_identifying=True,
+        learnable=True,
+        amplification=True,
+        full_context=True,
+        language_aware=True,
+    )

@@ -1,0 +1,240 @@
+"""Co-occurrence: which group captions name together with an object, against people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.declared import Count, NotNegative
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.seen import Seen
+from bias_pipeline.metrics.counting.tally import (
+    COUNT,
+    About,
+    FloatArray,
+    IntArray,
+    Mask,
+    Sums,
+    Tally,
+    TaskMetric,
+    by_group,
+    choice,
+    crossed,
+    least_share,
+    only,
+    support,
+)
+from bias_pipeline.metrics.functional.cooccurrence import (
+    bias_disparity,
+    group_shares,
+    mention_distance,
+    skew,
+)
+from bias_pipeline.metrics.functional.counts import weighted_mean
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+GROUPS = ("captions", "labels")
+AGGREGATES = ("weighted", "per_object")
+
+
+class Cooccurrence(TaskMetric):
+    """Percentage-point increase of objects' skew (Seshadri et al. 2024), and what goes with it.
+
+    An object's skew is how far the groups it is named with are from even: with two groups
+    |ratio to men - 1/2|. ``model`` and ``human`` are means over objects, each as heavy as people
+    name it, ``score`` is the mean increase, ``object:NAME`` the increase of one object. Which
+    objects count is decided by people's captions alone, whoever captions beside them. Further
+    parts:
+
+    * ``object:NAME:model`` and ``:human``: the object's ratio to the first group, c(o, first) over
+      c(o, any one group), of all captions that a side has;
+    * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019), by how much the object's part in
+      all that is named with the group changes from people to captioner;
+    * ``distance:GROUP``: Hendricks et al.'s mean absolute difference of mention rates, where
+      objects in the image are known;
+    * ``undefined``: objects that the captioner never names with one group.
+
+    People's skew is the mean over caption positions, as noise makes a skew larger. Any number of
+    groups will do.
+
+    Args:
+        attribute: whose groups count.
+        task: whose tasks are the objects.
+        stats: how intervals are made.
+        groups: the group that a caption names (``captions``; those that name none or several are
+            left out), or the image's ``labels``.
+        numerator: the group of the ratio; the attribute's first if left out.
+        min_support: the share of people's captions that must name an object with one group for it
+            to count in means (of the captioner's where there are none of people); ours. See
+            :func:`~bias_pipeline.metrics.counting.tally.least_share`.
+        aggregate: ``weighted``: objects weigh in means as often as people name them with one
+            group, so that the noise of rare ones decides nothing (ours); ``per_object``: all alike,
+            as printed.
+        positions: how many human captions of an image are used.
+        words: see :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`.
+        exclude_tasks: tasks left out; every image shows a person.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="cooccurrence",
+        title="Object-group co-occurrence",
+        version=2,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; above 0 objects go with one group more than people put them",
+        reference="Seshadri et al. 2024; Lin et al. 2019; Hendricks et al. 2018",
+        question="tasks",
+        readings={
+            "score": Reading("score", follows=("words", "vocabulary", "neutral"), named=True)
+        },
+        source_identifying=True,
+        amplification=True,
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        task: TaskVocabulary,
+        stats: Bootstrap,
+        groups: str = "captions",
+        numerator: str | None = None,
+        min_support: NotNegative = 0.005,
+        aggregate: str = "weighted",
+        positions: Count = 5,
+        words: str | None = None,
+        exclude_tasks: Sequence[str] = ("person",),
+    ) -> None:
+        super().__init__(attribute, task, stats, words, exclude_tasks)
+        self.groups = choice("groups", groups, GROUPS)
+        self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
+        self.min_support = support(min_support)
+        self.aggregate = choice("aggregate", aggregate, AGGREGATES)
+        self.positions = positions
+
+    def rests_on_names(self, part: str) -> bool:
+        """All, unless groups are labelled."""
+        return self.groups == "captions"
+
+    def tally(self, seen: Seen) -> Tally:
+        """See the class."""
+        sides = CaptionSides.of(seen, self.positions)
+        n_groups = len(seen.groups)
+
+        def table(side: str, chosen: Mask) -> sparse.csr_array:
+            named = seen.named(side)
+            group = named if self.groups == "captions" else seen.codes[seen.images(side)]
+            pairs = crossed(np.where(chosen, group, -1), seen.mentions(side), n_groups)
+            return seen.by_image(side, pairs)
+
+        tables = sides.tables(seen, table)
+        kept = self._kept(seen, sides, tables)
+        if "human:paired" in sides.images and seen.has_objects:
+            tables["images"] = only(seen.objects, sides.images["human:paired"])
+
+        def numbers(sums: Sums) -> dict[str, FloatArray]:
+            pairs = {
+                part: [by_group(own, n_groups) for own in sides.each(part, sums)]
+                for part in sides.images
+            }
+            skews = {part: mean_of([skew(own) for own in each]) for part, each in pairs.items()}
+            pooled = {part: np.sum(each, axis=0) for part, each in pairs.items()}
+            weights = self._weights(pooled, kept)
+            values = {part: weighted_mean(own, weights) for part, own in skews.items()}
+            values["undefined"] = np.isnan(skews["model"]).sum(axis=-1)
+            values |= self._ratios(pooled, seen)
+            if "human:paired" in pairs:
+                values |= self._compared(skews, pooled, weights, seen)
+            if "images" in sums:
+                values |= self._distances(pooled, sums["images"], seen, sides.positions)
+            return values
+
+        return Tally(
+            tables=tables,
+            numbers=numbers,
+            about=About(sides.images.get("model:paired", sides.images["model"])),
+            parts=self._about(sides, seen),
+            audit={"objects_without_support": len(seen.tasks) - len(kept)},
+            notes=[] if "human" in sides.images else ["no human captions: there is no score"],
+        )
+
+    def _weights(self, pooled: dict[str, FloatArray], kept: IntArray) -> FloatArray:
+        """(B, T) how heavy each object is in a mean, 0 for those that do not count."""
+        named = pooled["human" if "human" in pooled else "model"].sum(axis=-2)
+        counted = np.zeros_like(named)
+        counted[:, kept] = named[:, kept] if self.aggregate == "weighted" else 1.0
+        return counted
+
+    def _ratios(self, pooled: dict[str, FloatArray], seen: Seen) -> dict[str, FloatArray]:
+        first = seen.groups.index(self.numerator)
+        return {
+            f"object:{task}:{side}": group_shares(pooled[side])[:, first, t]
+            for side in ("model", "human")
+            if side in pooled
+            for t, task in enumerate(seen.tasks)
+        }
+
+    def _compared(
+        self,
+        skews: dict[str, FloatArray],
+        pooled: dict[str, FloatArray],
+        weights: FloatArray,
+        seen: Seen,
+    ) -> dict[str, FloatArray]:
+        increase = skews["model:paired"] - skews["human:paired"]
+        disparity = bias_disparity(pooled["model:paired"], pooled["human:paired"])
+        return {
+            "score": weighted_mean(increase, weights),
+            **{f"object:{task}": increase[:, t] for t, task in enumerate(seen.tasks)},
+            **{
+                f"disparity:{group}:{task}": disparity[:, a, t]
+                for a, group in enumerate(seen.groups)
+                for t, task in enumerate(seen.tasks)
+            },
+        }
+
+    def _distances(
+        self, pooled: dict[str, FloatArray], images: FloatArray, seen: Seen, positions: int
+    ) -> dict[str, FloatArray]:
+        found = mention_distance(pooled["model:paired"], pooled["human:paired"] / positions, images)
+        return {f"distance:{group}": found[:, a] for a, group in enumerate(seen.groups)}
+
+    def _about(self, sides: CaptionSides, seen: Seen) -> dict[str, About]:
+        parts = {part: sides.about(part) for part in sides.images}
+        parts |= {
+            f"object:{task}:{side}": sides.about(side)
+            for side in ("model", "human")
+            if side in sides.images
+            for task in seen.tasks
+        }
+        both = sides.images.get("model:paired", sides.images["model"])
+        parts |= {
+            f"disparity:{group}:{task}": About(both, unit="change")
+            for group in seen.groups
+            for task in seen.tasks
+        }
+        return {**parts, "undefined": sides.about("model", COUNT)}
+
+    def _kept(
+        self, seen: Seen, sides: CaptionSides, tables: dict[str, sparse.csr_array]
+    ) -> IntArray:
+        part = "human" if "human" in sides.images else "model"
+        sums = {name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()}
+        named = [by_group(own, len(seen.groups))[0].sum(axis=0) for own in sides.each(part, sums)]
+        n_images = int(sides.images[part].sum())
+        least = least_share(self.min_support, n_images)
+        kept = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
+        if not len(kept):
+            unsaid = seen.unsaid("model") if self.rests_on_names("score") else ""
+            raise NotApplicableError(
+                unsaid
+                or f"no object is named with one group in {100 * least:.2g} % of {part} captions; "
+                "lower metric.min_support"
+            )
+        return kept

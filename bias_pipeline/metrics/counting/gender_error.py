@@ -1,0 +1,147 @@
+"""Gender error: how often a caption names the wrong group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.counting.seen import Seen, cells
+from bias_pipeline.metrics.counting.tally import (
+    SHARE,
+    About,
+    CountingMetric,
+    FloatArray,
+    Sums,
+    Tally,
+    choice,
+)
+from bias_pipeline.metrics.functional import groups
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+OVER = ("all", "named")
+MOST_EXAMPLES = 12
+
+
+class GenderError(CountingMetric):
+    """Images whose caption names another group than the labelled one, over all labelled images.
+
+    A caption that names no group or several is not wrong, so silence lowers the error: read the
+    neutral rate beside it. Where next to no caption names a group there is no error. ``human`` is
+    the same of people's captions, ``named`` the error over captions that name one group alone,
+    which silence does not lower, ``named:human`` people's and ``named:increase`` their difference,
+    ``group:NAME`` the error on a group's images. Any number of groups will do. The table
+    ``misnamed`` has captions that name the wrong group, a dozen at most.
+
+    Args:
+        attribute: whose groups count.
+        stats: how intervals are made.
+        words: which word list names a group; see
+            :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`. Published cells were
+            made with Hendricks'.
+        over: what ``score`` divides by: ``all`` labelled images, or those whose caption ``named``
+            one group (a second function of the public code).
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="gender_error",
+        title="Gender error",
+        version=2,
+        unit="fraction",
+        range=(0.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; 0: nobody is called what they are not",
+        reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
+        question="misgendering",
+        readings={"score": Reading("named", named=True)},
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        stats: Bootstrap,
+        words: str | None = "hendricks",
+        over: str = "all",
+    ) -> None:
+        super().__init__(attribute, stats, words)
+        self.over = choice("over", over, OVER)
+
+    def tally(self, seen: Seen) -> Tally:
+        """See the class."""
+        sides = [side for side in SIDES if (seen.labelled & seen.has(side)).any()]
+        about = {side: About(seen.labelled & seen.has(side), side, range=SHARE) for side in sides}
+        n_groups = len(seen.groups)
+
+        def numbers(sums: Sums) -> dict[str, FloatArray]:
+            found = {side: outcomes_of(sums[side], n_groups) for side in sides}
+            rates = groups.rates(found["model"])
+            values = {
+                "score": groups.error(found["model"], self.over),
+                "named": groups.error(found["model"], "named"),
+            }
+            if "human" in found:
+                values["human"] = groups.error(found["human"], self.over)
+                values["named:human"] = groups.error(found["human"], "named")
+                values["named:increase"] = values["named"] - values["named:human"]
+            values |= {f"group:{name}": rates[:, a, 1] for a, name in enumerate(seen.groups)}
+            return values
+
+        return Tally(
+            tables={side: outcome_table(seen, side) for side in sides},
+            numbers=numbers,
+            about=about["model"],
+            parts={
+                "human": about[sides[-1]],
+                "named:human": about[sides[-1]],
+                "named:increase": About(about["model"].images),
+            },
+        )
+
+    def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """See the class."""
+        found = misnamed(seen)
+        return {"misnamed": found} if found else {}
+
+
+def misnamed(seen: Seen, most: int = MOST_EXAMPLES) -> list[dict[str, object]]:
+    """Captions of the model that name another group than the labelled one.
+
+    Args:
+        seen: what captions say.
+        most: how many; they are drawn by a hash of their images' ids, so any order of the input
+            gives the same.
+    """
+    captions, named = seen.corpus.side("model"), seen.named("model")
+    labelled = seen.codes[captions.images]
+    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+    chosen = wrong[np.argsort(seen.corpus.keys[captions.images[wrong]], kind="stable")[:most]]
+    return [
+        {
+            "image_id": seen.corpus.ids[captions.images[i]],
+            "labelled": seen.groups[labelled[i]],
+            "named": seen.groups[named[i]],
+            "caption": captions.text(i),
+            "wrong": len(wrong),
+        }
+        for i in chosen.tolist()
+    ]
+
+
+def outcome_table(seen: Seen, side: str) -> sparse.csr_array:
+    """(N, K * (K + 1)) which group each labelled image's captions name, none and several last."""
+    n_groups = len(seen.groups)
+    images, named = seen.images(side), seen.named(side)
+    labelled = seen.labelled[images]
+    column = np.where(named < 0, n_groups, named) + seen.codes[images] * (n_groups + 1)
+    shape = (len(seen.corpus), n_groups * (n_groups + 1))
+    return cells(images[labelled], column[labelled], shape)
+
+
+def outcomes_of(sums: FloatArray, n_groups: int) -> FloatArray:
+    """(B, K, K + 1) from sums of :func:`outcome_table`."""
+    return sums.reshape(len(sums), n_groups, n_groups + 1)

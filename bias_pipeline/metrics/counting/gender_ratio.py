@@ -1,0 +1,106 @@
+"""Gender ratio: how many men captions name for one woman, against the labels."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.counting.seen import Seen, cells
+from bias_pipeline.metrics.counting.tally import (
+    About,
+    CountingMetric,
+    FloatArray,
+    Sums,
+    Tally,
+    choice,
+    one_hot,
+)
+from bias_pipeline.metrics.functional.groups import ratio
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+
+class GenderRatio(CountingMetric):
+    """Captions that name the first of two groups for one that names the other.
+
+    ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels of
+    the same images, and ``score`` is their difference, 0 where captions keep the proportions.
+    ``captions:human`` is the ratio in people's captions.
+
+    Args:
+        attribute: has two groups.
+        stats: how intervals are made.
+        words: see :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`; published cells
+            were made with Hendricks'.
+        numerator: the group that is divided by the other; the attribute's first if left out, which
+            gives men by women as in published tables. Hendricks et al. have women by men.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="gender_ratio",
+        title="Gender ratio",
+        version=2,
+        unit="difference",
+        range=(-np.inf, np.inf),
+        neutral=0.0,
+        direction="0 is fairest; above 0 captions name the first group too often",
+        reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
+        question="mentions",
+        amplification=True,
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        stats: Bootstrap,
+        words: str | None = "hendricks",
+        numerator: str | None = None,
+    ) -> None:
+        super().__init__(attribute, stats, words)
+        self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
+
+    def rests_on_names(self, part: str) -> bool:
+        """All but the ratio of the labels."""
+        return part != "human"
+
+    def tally(self, seen: Seen) -> Tally:
+        """See the class."""
+        if len(seen.groups) != 2:
+            raise NotApplicableError(
+                f"metric=gender_ratio compares two groups; attribute {self.attribute.name!r} has "
+                f"{len(seen.groups)}: choose group_accuracy or cooccurrence"
+            )
+        first = seen.groups.index(self.numerator)
+        images = seen.labelled & seen.has("model")
+        people = seen.labelled & seen.has("human")
+
+        def numbers(sums: Sums) -> dict[str, FloatArray]:
+            found = {name: ratio(own, first) for name, own in sums.items()}
+            return {"score": found["model"] - found["human"], **found}
+
+        tables = {
+            "model": _named(seen, "model"),
+            "human": one_hot(np.where(images, seen.codes, -1), 2),
+        }
+        if people.any():
+            tables["captions:human"] = _named(seen, "human")
+        return Tally(
+            tables=tables,
+            numbers=numbers,
+            about=About(images, unit="ratio"),
+            parts={
+                "score": About(images, unit="difference"),
+                "captions:human": About(people, "human", "ratio"),
+            },
+        )
+
+
+def _named(seen: Seen, side: str) -> sparse.csr_array:
+    """(N, K) captions of labelled images that name one group."""
+    images, named = seen.images(side), seen.named(side)
+    kept = seen.labelled[images] & (named >= 0)
+    return cells(images[kept], named[kept], (len(seen.corpus), len(seen.groups)))

@@ -1,0 +1,152 @@
+"""Multi->: directional bias amplification of sets of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.declared import Count
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.counting.labels import (
+    LabelledTaskMetric,
+    Sides,
+    counts_of,
+    mention_rates,
+)
+from bias_pipeline.metrics.counting.seen import Seen
+from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
+from bias_pipeline.metrics.functional.amplification import DENOMINATORS, DIRECTIONS, association
+from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
+from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+
+class MultiDirectional(LabelledTaskMetric):
+    """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
+
+    Tasks are taken in sets; a caption names a set if it names all its tasks. ``a_to_t`` and
+    ``t_to_a`` are means over groups and sets of the absolute change, in [0, 1]: chance alone puts
+    them above 0, and they cannot show that bias shrinks. ``<direction>:signed`` is the mean with
+    the sign of BA->, ``<direction>:variance`` the population variance of the changes, ``mals`` and
+    ``mals:variance`` the pair of Multi_MALS, ``<direction>:undefined`` and ``sets`` counts.
+
+    The corpus has no training labels, so changes are taken against its own labels, as the public
+    code does; :mod:`bias_pipeline.metrics.functional.multi` takes training labels too.
+
+    Args:
+        attribute: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        task: see there.
+        stats: see there.
+        labels: see there.
+        groups: see there.
+        unclear: see there.
+        sets: all ``subsets`` that images hold (the paper) or only their ``complete`` sets (the
+            public code).
+        max_size: the largest set.
+        min_support: how many observations of the labels must hold a set; the paper asks for one.
+        absolute: whether headlines are means of absolute changes (the paper) or signed.
+        denominator: see
+            :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
+        words: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        exclude_tasks: see there.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="multi_directional",
+        title="Directional bias amplification of task sets (Multi->)",
+        version=3,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; 0 to 1 and above 0 by chance unless absolute=false",
+        reference="Zhao et al. 2023, eq. 3-6",
+        question="tasks",
+        source_identifying=True,
+        amplification=True,
+        directional=True,
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        task: TaskVocabulary,
+        stats: Bootstrap,
+        labels: str = "objects",
+        groups: str = "labels",
+        unclear: str = "keep",
+        sets: str = "subsets",
+        max_size: Count = 2,
+        min_support: Count = 1,
+        absolute: bool = True,
+        denominator: str = "images",
+        words: str | None = None,
+        exclude_tasks: Sequence[str] = ("person",),
+    ) -> None:
+        super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
+        self.sets = choice("sets", sets, SETS)
+        self.max_size = max_size
+        self.min_support = min_support
+        self.absolute = absolute
+        self.denominator = choice("denominator", denominator, DENOMINATORS)
+
+    def rests_on_names(self, part: str) -> bool:
+        """T->A and Multi_MALS: A->T goes by labelled groups."""
+        return part.startswith(("t_to_a", "mals"))
+
+    def tally(self, seen: Seen) -> Tally:
+        """See the class."""
+        sides = self._of_sets(seen)
+        n_sets = sides.labelled.shape[1]
+
+        def numbers(sums: Sums) -> dict[str, FloatArray]:
+            counts = counts_of(sums, sides.n_groups)
+            values = {f"{name}:sets": v for name, v in mention_rates(counts).items()}
+            values["mals"], values["mals:variance"] = multi_mals(counts)
+            signs = association(counts)
+            for name in DIRECTIONS:
+                pairs = multi_pairs(counts, name, denominator=self.denominator)
+                absolute, signed, values[f"{name}:variance"] = summary(pairs, signs)
+                values[name] = absolute if self.absolute else signed
+                values[f"{name}:signed"] = signed
+                values[f"{name}:undefined"] = np.isnan(pairs).sum(axis=(-2, -1))
+            return {**values, "sets": np.full(len(sums["groups"]), float(n_sets))}
+
+        count = About(sides.images, unit=COUNT)
+        headline = About(sides.images, range=(0.0, 1.0) if self.absolute else None)
+        return Tally(
+            tables=sides.tables(),
+            numbers=numbers,
+            about=About(sides.images),
+            parts={
+                "sets": count,
+                **dict.fromkeys(DIRECTIONS, headline),
+                **{f"{d}:undefined": count for d in DIRECTIONS},
+                "mentions:model:sets": About(sides.images, unit="per caption"),
+                "mentions:human:sets": About(sides.images, "human", "per observation"),
+            },
+            audit={"sets": n_sets},
+            notes=[self.caution()],
+        )
+
+    def _of_sets(self, seen: Seen) -> Sides:
+        """Sides whose columns are the sets that enough labels hold."""
+        observed = seen.mentions("human") if self.labels == "each" else self.observed(seen)
+        sets = task_sets(observed, self.sets, self.max_size)
+        sides = self.sides(seen, lambda tasks: holds(tasks, sets))
+        held = np.asarray(sides.labelled.sum(axis=0))
+        common = np.flatnonzero(held >= max(self.min_support, 1))
+        if not len(common):
+            raise NotApplicableError(
+                f"no set of tasks has metric.min_support={self.min_support} labelled images"
+            )
+        return replace(
+            sides,
+            labelled=sparse.csr_array(sides.labelled[:, common]),
+            predicted=sparse.csr_array(sides.predicted[:, common]),
+        )

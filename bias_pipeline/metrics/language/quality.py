@@ -1,0 +1,381 @@
+"""Caption quality: does the captioner describe as well as people, and all groups alike?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.declared import Count, Positive
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.counting.caption_sides import key, mean_of
+from bias_pipeline.metrics.counting.seen import Seen
+from bias_pipeline.metrics.counting.tally import (
+    SHARE,
+    About,
+    CountingMetric,
+    FloatArray,
+    IntArray,
+    Mask,
+    Sums,
+    Tally,
+    by_group,
+    choice,
+    crossed,
+)
+from bias_pipeline.metrics.functional.counts import share
+from bias_pipeline.metrics.functional.ngrams import (
+    ORDERS,
+    Ngrams,
+    count_ngrams,
+    document_frequencies,
+)
+from bias_pipeline.metrics.functional.quality import (
+    CIDER_SCALE,
+    SIGMA,
+    bleu,
+    cider_d,
+    clipped_matches,
+    closest_lengths,
+)
+from bias_pipeline.metrics.meteor import ABSENT, available, meteor
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.mentions import lowered_words
+
+DOCUMENTS = ("corpus", "scored")
+_UNIT = "CIDEr-D"
+_N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
+_TOO_FEW = (
+    "no image has two human captions or more: people's captions cannot be held against each "
+    "other, so there is no score"
+)
+
+
+class Quality(CountingMetric):
+    """CIDEr-D of the captioner less that of people, on equal terms.
+
+    A caption of an image is held against that image's human captions. For ``score`` each human
+    caption in turn is left out of the references, and it and the captioner's are held against
+    the others; the mean over positions of ``model:paired`` less ``human:paired``. So 0 is what
+    one more person would get, whatever the number of references. ``model`` is the captioner
+    against all human captions, as papers print it (they multiply by 100), ``human`` each
+    human caption against the others.
+
+    ``bleu_1`` to ``bleu_4`` have the parts ``:model``, ``:human`` and ``:score`` (of the whole set
+    of captions, not a mean over captions). ``group:NAME`` is ``score`` on a group's images,
+    ``group:NAME:model`` is ``model`` there; ``gap`` and ``gap:model`` are the largest of these
+    less the smallest: a gap of ``model`` alone may only say that the pictures of one group are
+    harder to describe. Captions are cut by our tokenizer, lower-cased and without signs.
+
+    Args:
+        attribute: whose groups are told apart.
+        stats: how intervals are made. Document frequencies stay as they are under resampling:
+            they describe the language, not the captioner.
+        documents: the images whose human captions make CIDEr's document frequencies: all of the
+            ``corpus``, so that they are the same for all captioners and attributes, or the
+            ``scored`` ones alone, as the published tool counts.
+        positions: how many human captions are left out in turn.
+        sigma: of CIDEr-D's penalty on length, in words.
+        meteor: whether ``meteor:model`` is computed, at 60 captions a second; NaN where Java or
+            the package pycocoevalcap is absent.
+
+    Raises:
+        UsageError: on an unknown choice or a number out of its range.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="quality",
+        title="Caption quality (CIDEr-D)",
+        version=2,
+        unit=_UNIT,
+        range=(-CIDER_SCALE, CIDER_SCALE),
+        neutral=0.0,
+        direction="higher is better; 0: describes as one more person would",
+        reference="Vedantam et al. 2015, section 5; Papineni et al. 2002; the pairing is ours",
+        question="quality",
+        readings={"score": Reading("score")},
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        stats: Bootstrap,
+        documents: str = "corpus",
+        positions: Count = 5,
+        sigma: Positive = SIGMA,
+        meteor: bool = False,
+    ) -> None:
+        super().__init__(attribute, stats)
+        if positions < 1 or not sigma > 0:
+            raise UsageError(
+                f"metric: positions={positions} must be at least 1 and sigma={sigma} above 0"
+            )
+        self.documents = choice("documents", documents, DOCUMENTS)
+        self.positions = positions
+        self.sigma = sigma
+        self.meteor = meteor
+
+    def rests_on_names(self, part: str) -> bool:
+        """None: groups are labelled."""
+        return False
+
+    def tally(self, seen: Seen) -> Tally:
+        """See the class."""
+        described = _Described(seen)
+        sets = described.sets()
+        if not sets:
+            raise NotApplicableError(
+                f"captioner {seen.corpus.captioner!r}: no image with a group and a caption of the "
+                "model has human captions to hold it against"
+            )
+        folds = dict(self._folds(described, sets))
+        tables = {name: table for own in folds.values() for name, table in own.items()}
+        values = _Values(seen.groups, {part: tuple(own) for part, own in folds.items()})
+        parts = _abouts(seen, sets)
+        notes = [] if "score" in parts else [_TOO_FEW]
+        if self.meteor:
+            tables["meteor"] = self._meteor(described, sets["model"])
+            parts["meteor:model"] = About(sets["model"])
+            notes += [] if available() else [ABSENT]
+        about = parts.get("score", parts["model"])
+        audit = {"documents": self.documents, "n_documents": described.n_documents(self, sets)}
+        return Tally(tables, values.of, about, parts, audit, notes)
+
+    def _folds(
+        self, described: _Described, sets: Mapping[str, Mask]
+    ) -> Iterator[tuple[str, dict[str, sparse.csr_array]]]:
+        """Each side's tables of sums, one for each caption position left out."""
+        crossing = described.crossing
+        for part, images in sets.items():
+            tables = {}
+            for k in range(self.positions if part != "model" else 1):
+                left_out = k if part != "model" else None
+                own = described.candidates(part, images, k)
+                if len(own):
+                    sums = self._sums(described, own, left_out, sets)
+                    tables[key(part, k)] = crossing(sums)
+            yield part, tables
+
+    def _sums(
+        self, described: _Described, own: IntArray, left_out: int | None, sets: Mapping[str, Mask]
+    ) -> FloatArray:
+        """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams.
+
+        Args:
+            described: what captions say.
+            own: rows of the candidates, at most one an image.
+            left_out: position of the human captions that are no references, if any.
+            sets: images of each part.
+        """
+        ngrams, images = described.ngrams, described.images
+        rows = described.references(images[own], left_out)
+        owner = np.searchsorted(images[own], images[rows])
+        candidates, references = ngrams.take(own), ngrams.take(rows)
+        frequencies, n_documents = described.frequencies(self, left_out, sets)
+        closest = closest_lengths(candidates.lengths, references.lengths, owner)
+        cider = cider_d(candidates, references, owner, frequencies, n_documents, self.sigma)
+        plain = np.stack([np.ones(len(own)), cider, candidates.lengths, closest], axis=-1)
+        totals = np.stack([np.asarray(t.sum(axis=1)) for t in candidates.tables], axis=-1)
+        found = np.zeros((described.n_images, _N_COLUMNS))
+        matches = clipped_matches(candidates, references, owner)
+        found[images[own]] = np.concatenate([plain, matches, totals], axis=-1)
+        return found
+
+    def _meteor(self, described: _Described, images: Mask) -> sparse.csr_array:
+        """(N, 2) a row an image: 1 and its METEOR."""
+        own = described.candidates("model", images, 0)
+        rows = described.references(described.images[own], None)
+        texts: dict[int, list[str]] = {}
+        for row in rows:
+            texts.setdefault(int(described.images[row]), []).append(described.text(int(row)))
+        found = np.zeros((described.n_images, 2))
+        scores = meteor([described.text(int(row)) for row in own], list(texts.values()))
+        found[described.images[own]] = np.stack([np.ones(len(own)), scores], axis=-1)
+        return sparse.csr_array(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """The captions of both sides in one column, the model's first."""
+
+    seen: Seen
+
+    @cached_property
+    def words(self) -> tuple[Captions, Captions]:
+        """Model and human captions as lower-case words."""
+        corpus = self.seen.corpus
+        return lowered_words(corpus.model), lowered_words(corpus.human)
+
+    @cached_property
+    def ngrams(self) -> Ngrams:
+        """Of all captions."""
+        number: dict[str, int] = {}
+        columns = []
+        for side in self.words:
+            types = np.array([number.setdefault(w, len(number)) for w in side.types], np.int64)
+            columns.append((types[side.tokens], side.starts))
+        starts = np.concatenate([columns[0][1], columns[0][1][-1] + columns[1][1][1:]])
+        return count_ngrams([(np.concatenate([own for own, _ in columns]), starts)])[0]
+
+    @cached_property
+    def images(self) -> IntArray:
+        """(C,) image of each caption."""
+        return np.concatenate([side.images for side in self.words])
+
+    @cached_property
+    def positions(self) -> IntArray:
+        """(C,) place among the human captions of its image, -1 for the model's."""
+        model, human = self.words
+        return np.concatenate([np.full(len(model), -1), human.positions])
+
+    @property
+    def n_images(self) -> int:
+        """N."""
+        return len(self.seen.corpus)
+
+    def text(self, row: int) -> str:
+        """A caption, its words joined by blanks."""
+        model, human = self.words
+        return model.text(row) if row < len(model) else human.text(row - len(model))
+
+    def sets(self) -> dict[str, Mask]:
+        """Part to the images it rests on, of those that have references and a group."""
+        n_human = np.bincount(self.words[1].images, minlength=self.n_images)
+        labelled, modelled = self.seen.labelled, self.seen.has("model")
+        sets = {
+            "model": labelled & modelled & (n_human > 0),
+            "human": labelled & (n_human > 1),
+            "model:paired": labelled & modelled & (n_human > 1),
+        }
+        sets["human:paired"] = sets["model:paired"]
+        return {part: own for part, own in sets.items() if own.any()} if sets["model"].any() else {}
+
+    def candidates(self, part: str, images: Mask, k: int) -> IntArray:
+        """Rows of what is scored when position k is left out, in the order of images."""
+        position = k if part.startswith("human") else -1
+        chosen = images[self.images] & (self.positions == position)
+        if part == "model:paired":  # on the images whose people's caption is scored too
+            there = np.zeros(self.n_images, bool)
+            there[self.images[self.positions == k]] = True
+            chosen &= there[self.images]
+        return np.flatnonzero(chosen)
+
+    def references(self, images: IntArray, left_out: int | None) -> IntArray:
+        """Rows of the human captions of some images but those at one position."""
+        wanted = np.zeros(self.n_images, bool)
+        wanted[images] = True
+        return np.flatnonzero(
+            wanted[self.images] & (self.positions >= 0) & (self.positions != left_out)
+        )
+
+    def frequencies(
+        self, metric: Quality, left_out: int | None, sets: Mapping[str, Mask]
+    ) -> tuple[list[FloatArray], int]:
+        """Document frequencies without the position left out, and the number of documents."""
+        documents = self.documents(metric, sets)
+        rows = self.references(np.flatnonzero(documents), left_out)
+        return document_frequencies(self.ngrams.take(rows), self.images[rows]), int(documents.sum())
+
+    def documents(self, metric: Quality, sets: Mapping[str, Mask]) -> Mask:
+        """(N,) images that make the document frequencies."""
+        return self.seen.has("human") if metric.documents == "corpus" else sets["model"]
+
+    def n_documents(self, metric: Quality, sets: Mapping[str, Mask]) -> int:
+        """How many images make the document frequencies."""
+        return int(self.documents(metric, sets).sum())
+
+    def crossing(self, sums: FloatArray) -> sparse.csr_array:
+        """(N, K * C) sums in the columns of each image's group."""
+        table = sparse.csr_array(sums)
+        return crossed(self.seen.codes, table, len(self.seen.groups))
+
+
+@dataclass(frozen=True)
+class _Values:
+    """From sums to named numbers.
+
+    Attributes:
+        groups: the K groups.
+        folds: side to the names of its tables.
+    """
+
+    groups: tuple[str, ...]
+    folds: Mapping[str, tuple[str, ...]]
+
+    def of(self, sums: Sums) -> dict[str, FloatArray]:
+        """See :class:`Quality`."""
+        by_side = {
+            side: [by_group(sums[name], len(self.groups)) for name in names]
+            for side, names in self.folds.items()
+        }
+        cider = {side: mean_of([_cider(own) for own in t]) for side, t in by_side.items()}
+        whole = {
+            side: mean_of([_cider(own.sum(axis=1)) for own in t]) for side, t in by_side.items()
+        }
+        values = dict(whole) | self._bleus(by_side)
+        values |= self._of_groups(cider["model"], ":model")
+        if "model:paired" in whole:
+            values["score"] = whole["model:paired"] - whole["human:paired"]
+            values |= self._of_groups(cider["model:paired"] - cider["human:paired"], "")
+        if "meteor" in sums:
+            values["meteor:model"] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
+        return values
+
+    def _of_groups(self, values: FloatArray, suffix: str) -> dict[str, FloatArray]:
+        """From (B, K) values those of each group, and the gap."""
+        named = {f"group:{name}{suffix}": values[:, a] for a, name in enumerate(self.groups)}
+        return {**named, f"gap{suffix}": values.max(axis=-1) - values.min(axis=-1)}
+
+    def _bleus(self, by_side: Mapping[str, list[FloatArray]]) -> dict[str, FloatArray]:
+        found = {
+            side: mean_of([_bleu(own.sum(axis=1)) for own in tables])
+            for side, tables in by_side.items()
+        }
+        if "model:paired" in found:
+            found["score"] = found.pop("model:paired") - found.pop("human:paired")
+        return {
+            f"bleu_{n}:{side}": values[:, n - 1] for side, values in found.items() for n in ORDERS
+        }
+
+
+def _cider(sums: FloatArray) -> FloatArray:
+    """(...) from (..., 12) sums."""
+    return share(sums[..., 1], sums[..., 0])
+
+
+def _bleu(sums: FloatArray) -> FloatArray:
+    """(..., 4) from (..., 12) sums."""
+    first, last = 4, 4 + len(ORDERS)
+    return bleu(sums[..., first:last], sums[..., last:], sums[..., 2], sums[..., 3])
+
+
+def _never_negative(images: Mask, side: str = "model") -> About:
+    return About(images, side, _UNIT, (0.0, np.inf))
+
+
+def _abouts(seen: Seen, sets: Mapping[str, Mask]) -> dict[str, About]:
+    """What each number rests on."""
+    found = {side: _never_negative(own, side.partition(":")[0]) for side, own in sets.items()}
+    paired = sets.get("model:paired")
+    if paired is not None:
+        found |= {"score": About(paired, unit=_UNIT), "gap": _never_negative(paired)}
+    found["gap:model"] = found["model"]
+    for side in ("model", "human", "score"):
+        images = sets.get("model:paired" if side == "score" else side)
+        if images is not None:
+            share_range = None if side == "score" else SHARE
+            about = About(images, "human" if side == "human" else "model", range=share_range)
+            found |= {f"bleu_{n}:{side}": about for n in ORDERS}
+    for a, name in enumerate(seen.groups):
+        for part, suffix in (("model:paired", ""), ("model", ":model")):
+            if part in sets:
+                own = sets[part] & (seen.codes == a)
+                found[f"group:{name}{suffix}"] = About(own, unit=_UNIT)
+    return found

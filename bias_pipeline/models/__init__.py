@@ -1,0 +1,1 @@
+"""Published networks: finding, checking, loading, running."""

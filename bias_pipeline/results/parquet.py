@@ -1,0 +1,169 @@
+"""Parquet files of a run: attackers' answers, one line a guess, and draws of the headlines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.predictions import IntArray, Predictions
+from bias_pipeline.stats.bootstrap import Draws
+
+EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
+DRAWS = "draws.parquet"
+_COUNTED = "counted"
+
+
+def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
+    """Write ``predictions.parquet``, and ``task_predictions.parquet`` where tasks were guessed.
+
+    Both hold side, seed and image. The first adds the true group and a probability for each; the
+    second, for each task, whether it was there and its probability.
+
+    Args:
+        folder: where to.
+        predictions: answers; those of one kind have the same classes.
+        ids: image ids by corpus row.
+    """
+    exclusive = [p for p in predictions if p.truth[0].ndim == 1]
+    tasks = [p for p in predictions if p.truth[0].ndim == 2]
+    _write(folder / EXCLUSIVE, _origin(exclusive, ids) | _groups(exclusive))
+    if tasks:
+        _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
+
+
+def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
+    """Read the answers on exclusive groups back.
+
+    Args:
+        content: of ``predictions.parquet``.
+        ids: image ids in the order that image rows shall refer to; others are left out.
+    """
+    import pandas as pd
+
+    table = pd.read_parquet(BytesIO(content))
+    rows = pd.Series(range(len(ids)), index=list(ids))
+    table = table[table["image_id"].isin(rows.index)]
+    columns = [str(name) for name in table.columns if str(name).startswith("p_")]
+    groups = tuple(name.removeprefix("p_") for name in columns)
+    found: dict[str, dict[int, tuple[Any, Any, Any]]] = {}
+    for key, block in table.groupby(["side", "seed"], sort=False):
+        side, seed = key
+        images = rows[block["image_id"]].to_numpy(np.int64)
+        truth = np.array([groups.index(name) for name in block["truth"]], np.int64)
+        probs = block[columns].to_numpy(np.float64)
+        found.setdefault(str(side), {})[int(str(seed))] = (images, truth, probs)
+    return [
+        Predictions(side, tuple(blocks), *_columns(blocks.values()), groups)
+        for side, blocks in found.items()
+    ]
+
+
+def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
+    """Write a column a headline and seed, ``score:0``; the first line is the estimate itself.
+
+    The one column of a count is ``score:counted``.
+
+    Args:
+        path: the file.
+        draws: part to its draws, all of one number of resamplings.
+    """
+    columns = {
+        f"{part}:{k if own.trained else _COUNTED}": np.concatenate(
+            [own.per_seed[k : k + 1], own.resampled[:, k]]
+        )
+        for part, own in draws.items()
+        for k in range(len(own.per_seed))
+    }
+    _write(path, columns)
+
+
+def read_draws(content: bytes) -> dict[str, Draws]:
+    """Read the content of such a file back."""
+    import pandas as pd
+
+    table = pd.read_parquet(BytesIO(content))
+    parts = dict.fromkeys(str(name).rpartition(":")[0] for name in table.columns)
+    found = {}
+    for part in parts:
+        own = [name for name in table.columns if str(name).rpartition(":")[0] == part]
+        values = table[own].to_numpy(np.float64)
+        found[part] = Draws(values[0], values[1:], trained=own != [f"{part}:{_COUNTED}"])
+    return found
+
+
+def _columns(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
+    images, truth, probs = zip(*blocks, strict=True)
+    return images, truth, probs
+
+
+def _origin(predictions: Sequence[Predictions], ids: Sequence[str]) -> dict[str, Any]:
+    sizes = [len(images) for p in predictions for images in p.images]
+    sides = np.array([k for k, p in enumerate(predictions) for _ in p.seeds], np.int64)
+    seeds = np.array([seed for p in predictions for seed in p.seeds], np.int64)
+    images = _stacked([i for p in predictions for i in p.images])
+    return {
+        "side": _words([p.name for p in predictions], np.repeat(sides, sizes)),
+        "seed": np.repeat(seeds, sizes),
+        "image_id": _words(ids, images),
+    }
+
+
+def _groups(predictions: Sequence[Predictions]) -> dict[str, Any]:
+    classes = predictions[0].classes if predictions else ()
+    truth = _stacked([t for p in predictions for t in p.truth])
+    columns = {"truth": _words(classes, truth)}
+    return columns | {
+        f"p_{group}": np.concatenate([probs[:, k] for p in predictions for probs in p.probs])
+        for k, group in enumerate(classes)
+    }
+
+
+def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
+    truth = np.concatenate([t for p in predictions for t in p.truth]).astype(np.int8)
+    probs = np.concatenate([q for p in predictions for q in p.probs])
+    classes = predictions[0].classes
+    there = {f"true_{task}": truth[:, k] for k, task in enumerate(classes)}
+    return there | {f"p_{task}": probs[:, k] for k, task in enumerate(classes)}
+
+
+def _words(words: Sequence[str], codes: npt.NDArray[np.int64]) -> Any:
+    """(N,) the word of each code, as Arrow keeps it.
+
+    From buffers, as are the numbers: ``pyarrow.array`` would import pandas, a tenth of the time
+    that a small cell takes to start.
+    """
+    import pyarrow as pa
+
+    encoded = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    texts = pa.StringArray.from_buffers(
+        len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    )
+    return texts.take(_numbers(codes))
+
+
+def _numbers(values: npt.NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    kind, data = pa.from_numpy_dtype(values.dtype), pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [None, data])
+
+
+def _stacked(arrays: Sequence[IntArray]) -> npt.NDArray[np.int64]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def _write(path: Path, columns: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays = {k: _numbers(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+    pq.write_table(pa.table(arrays), path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

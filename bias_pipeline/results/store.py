@@ -1,0 +1,443 @@
+"""Results: rows of every table, where they are kept, and who may write them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bias_pipeline.corpus.predictions import Predictions
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.csv_text import csv_text, read_csv, table_csv
+from bias_pipeline.io.json_files import load_json
+from bias_pipeline.io.sealed import read_unchanged, sealed, sha256_of, unsealed
+from bias_pipeline.results.manifests import check_manifest, checked, resamples
+from bias_pipeline.results.ownership import STALE_S, claimed, is_claimed
+from bias_pipeline.results.parquet import (
+    DRAWS,
+    EXCLUSIVE,
+    read_draws,
+    read_predictions,
+    write_draws,
+    write_predictions,
+)
+from bias_pipeline.stats.bootstrap import Draws
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+RESULT = "result.json"
+LOGGED = ".logged"
+UNFINISHED = ".tmp"  # ends the name of a folder that is being written
+
+_WHAT = "a finished result: {schema, rows, manifest}"
+_MAX_DEPTH = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number with its interval and its origin; the columns of every table.
+
+    ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; they are
+    multiplied by 100 only when printed. What is absent is NaN (null in JSON), never zero. A
+    column that plays no part in a metric is empty.
+    """
+
+    run_id: str
+    metric: str
+    metric_version: int
+    part: str
+    attribute: str
+    dataset: str
+    captioner: str
+    encoder: str
+    head: str
+    masking: str
+    alignment: str
+    scoring: str
+    value: float
+    unit: str
+    seed_std: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_images: int
+    n_seeds: int
+    coverage: float
+    neutral_rate: float
+    seeds: tuple[int, ...]
+
+
+COLUMNS = tuple(column.name for column in fields(Row))
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of one cell, the answers behind them and how they came about.
+
+    Attributes:
+        run_id: its name.
+        rows: its numbers.
+        manifest: how they came about, as plain data.
+        predictions: the attackers' answers.
+        ids: image ids that the answers' rows refer to.
+        tables: further tables by name.
+        draws: part to its values under every resampling, for comparisons.
+    """
+
+    run_id: str
+    rows: Sequence[Row]
+    manifest: Mapping[str, object]
+    predictions: Sequence[Predictions] = ()
+    ids: Sequence[str] = ()
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    draws: Mapping[str, Draws] = field(default_factory=dict)
+
+    def frame(self) -> DataFrame:
+        """The rows as a table, one line a row, with the columns of :class:`Row`."""
+        return Results([self]).frame()
+
+
+class Results(tuple[Result, ...]):
+    """Several results, in order.
+
+    Example:
+        >>> Results().frame().columns[:4].tolist()
+        ['run_id', 'metric', 'metric_version', 'part']
+    """
+
+    __slots__ = ()
+
+    def frame(self) -> DataFrame:
+        """All rows as one table; fractions in ``value``, NaN where there is nothing."""
+        from pandas import DataFrame
+
+        rows = [asdict(row) for result in self for row in result.rows]
+        return DataFrame(rows, columns=list(COLUMNS))
+
+
+class ResultStore:
+    """A folder of results, one sub-folder a run; any number of processes may share it.
+
+    A result appears whole or not at all: its folder is written under a temporary name, forced to
+    disk and renamed. While a run is computed its claim is renewed; the claim of a dead owner is
+    taken over.
+
+    Args:
+        root: the folder; made when first needed.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def read(self, run_id: str) -> Result | None:
+        """A finished result without its predictions, None if there is none; nothing is changed.
+
+        Raises:
+            DataError: if there is one that cannot be read as it was written.
+        """
+        path = self.root / run_id / RESULT
+        if not os.path.lexists(path):
+            return None
+        try:
+            return _parse(load_json(path, what=_WHAT, max_depth=_MAX_DEPTH), run_id)
+        except ResourceError as error:
+            raise DataError(str(error)) from error
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise DataError(f"{path}: is damaged ({error}); run its cell again") from error
+
+    def load(self, run_id: str) -> Result | None:
+        """The same, but what cannot be read is warned of and counts as absent."""
+        try:
+            return self.read(run_id)
+        except DataError as error:
+            log.warning("%s", error)
+            return None
+
+    def finished(self, run_id: str) -> Result | None:
+        """A result whose every file is as it was written; else the run is to be done again.
+
+        Reads all files once, which takes a second for a gigabyte.
+        """
+        result = self.load(run_id)
+        for name, checksum in _files(result).items():
+            path = self.root / run_id / name
+            try:
+                whole = sha256_of(path) == checksum
+            except OSError:
+                whole = False
+            if not whole:
+                log.warning("%s is damaged or absent; the run is done again", path)
+                return None
+        return result
+
+    def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
+        """The stored answers of a finished run.
+
+        Args:
+            run_id: of the run.
+            ids: image ids in the order that image rows shall refer to; answers on other images
+                are left out.
+
+        Raises:
+            ResourceError: if the run is not there.
+            DataError: if it is damaged.
+        """
+        content = self._content(run_id, EXCLUSIVE)
+        if content is None:
+            raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the cell first")
+        with self._reading(run_id, EXCLUSIVE):
+            return read_predictions(content, ids)
+
+    def draws(self, run_id: str) -> dict[str, Draws]:
+        """The headlines of a finished run under every resampling, part to draws.
+
+        A run without a headline, such as LIC without human captions, has none.
+
+        Raises:
+            DataError: if they are damaged, or not those of the run.
+        """
+        content = self._content(run_id, DRAWS)
+        if content is None:
+            return {}
+        with self._reading(run_id, DRAWS):
+            found = read_draws(content)
+            _check_draws(found, self.read(run_id))
+        return found
+
+    def table(self, run_id: str, name: str) -> list[dict[str, str]]:
+        """A further table of a finished run as its lines, none if it has none of that name.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        content = self._content(run_id, f"{name}.csv") or b""
+        with self._reading(run_id, f"{name}.csv"):
+            return read_csv(content.decode("utf-8"))
+
+    @contextmanager
+    def _reading(self, run_id: str, name: str) -> Iterator[None]:
+        """Whoever wrote a file may have written anything, with a checksum that fits."""
+        try:
+            yield
+        except (
+            ArithmeticError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            path = self.root / run_id / name
+            first = (str(error).splitlines() or [""])[0][:200]
+            raise DataError(f"{path}: is damaged ({first}); run its cell again") from error
+
+    def _content(self, run_id: str, name: str) -> bytes | None:
+        """A file of a finished run as it was written, None if the run has none of that name."""
+        checksum = _files(self.read(run_id)).get(name)
+        if checksum is None:
+            return None
+        return read_unchanged(self.root / run_id / name, checksum)
+
+    def save(self, result: Result) -> None:
+        """Write a result; one that is there already stays, a damaged one is set aside.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}{UNFINISHED}"
+        try:
+            temporary.mkdir(parents=True)
+            _write(temporary / "rows.csv", rows_csv(result.rows).encode("utf-8", "replace"))
+            write_predictions(temporary, result.predictions, result.ids)
+            if result.draws:
+                write_draws(temporary / DRAWS, result.draws)
+            for name, lines in result.tables.items():
+                _write(temporary / f"{name}.csv", table_csv(lines).encode("utf-8", "replace"))
+            files = {path.name: sha256_of(path) for path in sorted(temporary.iterdir())}
+            _write(temporary / RESULT, _json(result, files))
+            self._name(temporary, result.run_id)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _name(self, temporary: Path, run_id: str) -> None:
+        """Give a folder that is written its name."""
+        final = self.root / run_id
+        if os.path.lexists(final) and self.finished(run_id) is None:
+            aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
+            log.warning("%s is set aside as %s", final, aside.name)
+            final.rename(aside)
+        _rename_folder(temporary, final)
+
+    def is_logged(self, run_id: str) -> bool:
+        """Whether the loggers were told of a finished run."""
+        return (self.root / run_id / LOGGED).exists()
+
+    def mark_logged(self, run_id: str) -> None:
+        """Note that they were; where it cannot be noted, they are told again another time."""
+        with contextlib.suppress(OSError):
+            (self.root / run_id / LOGGED).touch()
+
+    @contextmanager
+    def claim(self, run_id: str) -> Iterator[None]:
+        """Hold a run; waits, and says so, while another living process holds it.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        with ExitStack() as held:
+            try:
+                held.enter_context(claimed(self._claim(run_id)))
+                self._sweep(run_id)
+            except OSError as error:
+                raise self._unwritable(error) from error
+            yield
+
+    def _claim(self, run_id: str) -> Path:
+        return self.root / ".claims" / run_id
+
+    def _sweep(self, claimed_run: str) -> None:
+        """Remove what processes that were killed had begun to write.
+
+        That is whatever there is of the run whose claim is held here; of others, what nobody
+        claims and nobody has touched for a while.
+        """
+        for path in self.root.glob(f".*{UNFINISHED}"):
+            run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
+            if run_id == claimed_run or (_is_old(path) and not is_claimed(self._claim(run_id))):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _unwritable(self, error: OSError) -> ResourceError:
+        return ResourceError(
+            f"cannot write results to {self.root}: {error.strerror or error}; "
+            "choose another folder with paths.outputs=..."
+        )
+
+
+def rows_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV with a header; see :func:`bias_pipeline.io.csv_text.csv_text`.
+
+    Example:
+        >>> rows_csv([]).startswith("run_id,metric,")
+        True
+    """
+    return csv_text([COLUMNS, *(list(asdict(row).values()) for row in rows)])
+
+
+def _json(result: Result, files: Mapping[str, str]) -> bytes:
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "rows": [plain(asdict(row)) for row in result.rows],
+        "manifest": {**plain(result.manifest), "files": files},
+    }
+    return sealed(content, within="manifest")
+
+
+def plain(value: Any) -> Any:
+    """Plain JSON data: NaN and infinities become null, numpy numbers plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _parse(content: Any, run_id: str) -> Result:
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    content = unsealed(content, within="manifest")
+    return result_of(content["rows"], content["manifest"], run_id)
+
+
+def result_of(told: Any, manifest: Any, run_id: str) -> Result:
+    """A result from rows and manifest as plain data.
+
+    Raises:
+        ValueError: or its like, if they are no rows of that run.
+    """
+    check_manifest(manifest)
+    rows = [_row(row) for row in told]
+    if not rows or any(row.run_id != run_id for row in rows):
+        raise ValueError("rows of another run")
+    return Result(run_id, rows, manifest)
+
+
+def _row(told: Mapping[str, Any]) -> Row:
+    """A row whose columns are of their types."""
+    if set(told) != set(COLUMNS):
+        raise ValueError(f"its rows have not the columns {' '.join(COLUMNS)}")
+    return Row(**{c.name: _value(c.name, str(c.type), told[c.name]) for c in fields(Row)})
+
+
+def _value(name: str, kind: str, value: Any) -> Any:
+    if kind == "float":
+        return math.nan if value is None else float(checked(value, int | float, name))
+    if kind == "tuple[int, ...]":
+        return tuple(checked(item, int, name) for item in checked(value, list, name))
+    return checked(value, {"str": str, "int": int}[kind], name)
+
+
+def _check_draws(draws: Mapping[str, Draws], result: Result | None) -> None:
+    """Refuse draws that no row, or not every seed and resampling, has."""
+    assert result is not None  # or there were no draws
+    parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
+    n_resamples = resamples(result.manifest)
+    for part, own in draws.items():
+        n_drawn, n_columns = own.resampled.shape
+        fits = n_drawn == n_resamples or n_resamples is None
+        if part not in parts or not fits or n_columns != (n_seeds if own.trained else 1):
+            raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
+
+
+def _files(result: Result | None) -> Mapping[str, str]:
+    """The checksums of a result's other files, by name."""
+    found: Any = {} if result is None else result.manifest["files"]
+    return found
+
+
+def _is_old(path: Path) -> bool:
+    """Whether nothing was written to a folder for a while."""
+    with contextlib.suppress(OSError):
+        return time.time() - path.lstat().st_mtime > STALE_S
+    return False
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rename_folder(temporary: Path, final: Path) -> None:
+    try:
+        temporary.rename(final)
+    except OSError:
+        if not (final / RESULT).exists():
+            raise
+        log.info("%s was finished by another process meanwhile; it stays", final.name)
+    handle = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

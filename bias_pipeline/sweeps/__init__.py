@@ -1,0 +1,1 @@
+"""Many cells: sweep, job, Slurm."""

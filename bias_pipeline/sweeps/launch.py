@@ -1,0 +1,296 @@
+"""Jobs and sweeps: checked, handed to Hydra's launcher, and put together again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.config.compose import (
+    ALL_CAPTIONERS,
+    ALL_METRICS,
+    INVOCATION,
+    cell_of,
+    check_captioners,
+    check_names,
+    compose_config,
+    expand,
+    first_choices,
+    new_invocation,
+    options_of,
+    sweeps,
+)
+from bias_pipeline.config.hydra_composer import composition_message, loader_of
+from bias_pipeline.config.targets import PACKAGE
+from bias_pipeline.corpus.intersection import spelled_out
+from bias_pipeline.errors import ResourceError, SweepError, UsageError
+from bias_pipeline.io.progress import showing
+from bias_pipeline.io.terminal import say, warn
+from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.sweeps import slurm
+from bias_pipeline.sweeps.job import OUTCOME, job
+from bias_pipeline.sweeps.sweep_bar import sweep_bar
+
+if TYPE_CHECKING:
+    from hydra._internal.hydra import Hydra
+    from omegaconf import DictConfig
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a job or sweep came to.
+
+    Attributes:
+        outputs: the folder of results.
+        results: of the cells that are there, in the order of the sweep.
+        exit_code: of the whole.
+    """
+
+    outputs: Path
+    results: Sequence[Result] = ()
+    exit_code: int = 0
+
+
+def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
+    """Check everything, run the job or the sweep, print its table.
+
+    Args:
+        words: Hydra's flags and overrides.
+        lenient: whether cells that the data do not permit are passed over, as by ``metric=all`` and
+            ``captioner=all``: who asks for all asks for what there is.
+
+    Raises:
+        BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
+    """
+    sweep = prepare(words)
+    options, overrides, config = sweep.options, sweep.overrides, sweep.config
+    launcher = slurm.launcher_of(config)
+    multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
+    multirun = multirun or launcher == slurm.SLURM  # else Hydra would run it here
+    if options.cfg or options.info or options.hydra_help:
+        _show(options, first_choices(overrides), config)
+        return Finished(Path(config.paths.outputs))
+    slurm.check(config)
+    check_captioners(overrides, config)
+    folder = _job_folder(config, multirun)
+    make_folder(folder)
+    started = time.monotonic()
+    told = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
+    with told, slurm.waiting(launcher, folder):
+        _hydra(options, overrides, multirun)
+    seconds = time.monotonic() - started
+    lenient = lenient or any(word in options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
+    return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a command line asks for, checked.
+
+    Attributes:
+        words: the command line.
+        options: Hydra's flags.
+        overrides: with ``all`` replaced by what it stands for.
+        config: of its first job.
+    """
+
+    words: Sequence[str]
+    options: Namespace
+    overrides: Sequence[str]
+    config: DictConfig
+
+
+def prepare(words: Sequence[str]) -> Sweep:
+    """Check what a command line asks for; nothing runs.
+
+    Raises:
+        UsageError: if it does not compose.
+    """
+    os.environ[INVOCATION] = new_invocation()
+    words = spelled_out(words)
+    options = options_of(words)
+    check_names(options)
+    overrides = expand(options)
+    config = compose_config(first_choices(overrides), options)
+    cell_of(config).build("logger")  # a wrong WANDB_MODE is told before the work, not after it
+    return Sweep(words, options, overrides, config)
+
+
+def _job_folder(config: DictConfig, multirun: bool) -> Path:
+    return Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
+
+
+def make_folder(folder: Path) -> None:
+    """Know before any work that results can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write to {folder.parent.parent}: {error.strerror}; "
+            "choose another folder with paths.outputs=..."
+        ) from error
+
+
+def _hydra(options: Namespace, overrides: Sequence[str], multirun: bool) -> None:
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback
+    try:
+        with _initialized(options) as hydra:
+            (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UsageError(composition_message(error)) from error
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {error.filename or 'the files of a job'}: {error.strerror or error}; "
+            "choose another folder with paths.outputs=..."
+        ) from error
+
+
+@contextmanager
+def _initialized(options: Namespace) -> Iterator[Hydra]:
+    """Hydra with our loader, so that it comes by no configuration that is not checked."""
+    from hydra._internal.hydra import Hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()
+    try:
+        hydra = Hydra(task_name=PACKAGE, config_loader=loader_of(options.config_dir))
+        GlobalHydra.instance().initialize(hydra)
+        yield hydra
+    finally:
+        GlobalHydra.instance().clear()
+
+
+def _show(options: Namespace, overrides: Sequence[str], config: DictConfig) -> None:
+    """What Hydra's own flags ask for.
+
+    Raises:
+        UsageError: if there is no such package, or it cannot be resolved alone.
+    """
+    from hydra._internal.utils import get_args_parser
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    package = options.package
+    if package not in (None, "_global_") and OmegaConf.select(config, package) is None:
+        raise UsageError(f"--package={package}: there is no such key")
+    try:
+        with _initialized(options) as hydra:
+            if options.cfg:
+                hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
+            elif options.info:
+                hydra.show_info(options.info, config_name="config", overrides=[*overrides])
+            else:
+                say(*hydra.format_args_help(get_args_parser()).splitlines())
+    except OmegaConfBaseException as error:
+        raise UsageError(composition_message(error)) from error
+
+
+def _conclude(
+    folder: Path, outputs: Path, multirun: bool, seconds: float, lenient: bool = False
+) -> Finished:
+    """Print what came out.
+
+    Args:
+        folder: of the job or the sweep.
+        outputs: where results are.
+        multirun: whether it was a sweep.
+        seconds: it took.
+        lenient: whether cells that the data do not permit are passed over, unless all are.
+    """
+    from bias_pipeline.analysis.namesakes import files_apart
+    from bias_pipeline.report.annotators import bounds
+    from bias_pipeline.report.tables import print_results, write_table
+
+    outcomes = _outcomes(folder, multirun)
+    store = ResultStore(outputs)
+    told_apart = differing([outcome["overrides"] for outcome in outcomes])
+    for outcome, own in zip(outcomes, told_apart, strict=True):
+        outcome["swept"] = own
+    finished = [
+        (result, outcome["swept"])
+        for outcome in outcomes
+        if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
+    ]
+    results, namesakes = files_apart([result for result, _ in finished])
+    if results:
+        swept = [own for _, own in finished]
+        print_results(results, swept)
+        for told in namesakes:
+            say(told)
+        for found in bounds(results, swept):
+            say(found.sentence())
+        write_table(outputs, results)
+    cached = sum(outcome["status"] == "cached" for outcome in outcomes)
+    if cached:
+        say(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
+    failed = [o for o in outcomes if o["status"] == "failed"]
+    skipped = [o for o in failed if o.get("not_applicable")] if lenient and results else []
+    for outcome in skipped:
+        say(f"skipped: {_labelled(outcome)}{outcome['error']}")
+    if results:
+        plural = "" if len(outcomes) == 1 else "s"
+        told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
+        warn(told)
+    code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
+    return Finished(outputs, results, code)
+
+
+def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:
+    """How each job ended, in the order of the sweep; one that left no word has failed."""
+    jobs = [folder]
+    if multirun:
+        jobs = slurm.job_folders(folder)
+    if not jobs:
+        raise UsageError("the sweep has no jobs")
+    return [_outcome(path) for path in jobs]
+
+
+def _outcome(job_folder: Path) -> dict[str, Any]:
+    try:
+        outcome: dict[str, Any] = json.loads((job_folder / OUTCOME).read_text())
+    except (OSError, ValueError):
+        return slurm.last_words(job_folder)
+    return outcome
+
+
+def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """For each job's overrides those in which the jobs differ, key to value.
+
+    Example:
+        >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
+        [{'metric': 'lic'}, {'metric': 'dpa'}]
+    """
+    told = []
+    for overrides in jobs:
+        parts = (override.partition("=") for override in overrides)
+        told.append({key: value for key, _, value in parts})
+    keys = dict.fromkeys(key for own in told for key in own)
+    differing = [key for key in keys if len({own.get(key) for own in told}) > 1]
+    return [{key: own[key] for key in differing if key in own} for own in told]
+
+
+def _labelled(outcome: Mapping[str, Any]) -> str:
+    """The settings in which a job differs from the others of its sweep, as a prefix."""
+    label = " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
+    return f"{label}: " if label else ""
+
+
+def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
+    for outcome in failed:
+        warn(f"error: {_labelled(outcome)}{outcome['error']}")
+    if not failed:
+        return 0
+    if not multirun:
+        return int(failed[0]["exit_code"])
+    warn(f"{len(failed)} of {n_jobs} jobs failed; the others are kept")
+    return SweepError.exit_code

@@ -1,0 +1,317 @@
+"""Sweeps whose jobs run elsewhere: what is refused, who is waited for, where their logs are.
+
+Hydra's launcher gives up at the first job that is killed. The others go on, and so does the wait
+for them here; what each came to is read from its folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import ResourceError, SweepError, UsageError
+from bias_pipeline.io import stopping
+from bias_pipeline.io.extras import LAUNCHERS
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+    from submitit.slurm.slurm import SlurmInfoWatcher
+
+log = logging.getLogger(__name__)
+
+SLURM, LOCAL, POOL, JOBLIB = "submitit_slurm", "submitit_local", "device_pool", "joblib"
+_NAMES = {
+    "BasicLauncher": "basic",
+    "JoblibLauncher": JOBLIB,
+    "DevicePoolLauncher": POOL,
+    "LocalLauncher": LOCAL,
+    "SlurmLauncher": SLURM,
+}
+POLL_S = 1.0
+QUEUE_S = 30  # at most so long between two looks at the queue
+
+# What squeue says of a job that will not run again.
+ENDED = (
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "TIMEOUT",
+)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job that a launcher handed over.
+
+    Attributes:
+        id: its name there, such as ``12_0``.
+        folder: its logs and what was handed over.
+    """
+
+    id: str
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        """What it wrote to stderr, also before Python ran."""
+        return self.folder / f"{self.id}_0_log.err"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it left word of its end, good or bad."""
+        return (self.folder / f"{self.id}_0_result.pkl").exists()
+
+    def overrides(self) -> list[str]:
+        """The overrides it was to run with, as far as they can be read."""
+        from submitit.core.utils import DelayedSubmission
+
+        try:
+            handed_over = DelayedSubmission.load(self.folder / f"{self.id}_submitted.pkl")
+            return [str(override) for override in handed_over.args[0]]
+        except Exception:  # a label for people: no reason to fail
+            return []
+
+
+def launcher_of(config: DictConfig) -> str:
+    """The name of the launcher that a composed configuration ends up with."""
+    return _NAMES[str(config.hydra.launcher._target_).rpartition(".")[2]]
+
+
+def own_job() -> str | None:
+    """The Slurm job that this process is part of, ``12_0`` in an array; None outside of Slurm."""
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    if array:
+        return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
+    return os.environ.get("SLURM_JOB_ID")
+
+
+def check(config: DictConfig) -> None:
+    """Refuse what a launcher cannot do before anything is written.
+
+    Raises:
+        UsageError: if a cell were to run in several tasks, or there are no devices to share out.
+        ResourceError: if there is no Slurm to submit to.
+    """
+    launcher = launcher_of(config)
+    if launcher in LAUNCHERS:
+        LAUNCHERS[launcher].require()
+    if launcher == POOL:
+        _check_devices(config)
+    if launcher not in (SLURM, LOCAL):
+        return
+    tasks = int(config.hydra.launcher.tasks_per_node) * int(config.hydra.launcher.nodes)
+    if tasks != 1:
+        raise UsageError(
+            "hydra.launcher.tasks_per_node and nodes must be 1: each task would run the same cell; "
+            "trainer=ddp starts its processes itself, give it hydra.launcher.cpus_per_task or "
+            "gpus_per_node"
+        )
+    if launcher == SLURM and shutil.which("sbatch") is None:
+        raise ResourceError(
+            "hydra/launcher=submitit_slurm: sbatch is absent, so there is no Slurm here; run it on "
+            "a login node, or choose hydra/launcher=joblib"
+        )
+
+
+def _check_devices(config: DictConfig) -> None:
+    from hydra_plugins.device_pool.launcher import device_names
+
+    try:
+        device_names(list(config.hydra.launcher.devices), config.hydra.launcher.variable)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def waiting(launcher: str, folder: Path) -> Iterator[None]:
+    """Wait for every job of a sweep, though the launcher gives up at the first that is killed.
+
+    Args:
+        launcher: its name.
+        folder: of the sweep.
+
+    Raises:
+        UsageError: if nothing could be submitted.
+        SweepError: if a process of joblib was killed, which takes the others with it.
+    """
+    if launcher == SLURM:
+        _watch_queue()
+    if launcher == JOBLIB:
+        _watch_parent()
+    try:
+        yield
+    except RuntimeError as error:
+        module = type(error).__module__
+        if module.startswith("hydra_plugins.device_pool."):
+            return  # all have ended; what each came to is in its folder
+        if module.startswith("joblib."):
+            raise SweepError(
+                "a process of the sweep was ended from outside, perhaps for want of memory; run "
+                "it again (what was finished is kept) with a lower hydra.launcher.n_jobs"
+            ) from error
+        if not module.startswith("submitit."):
+            raise
+        jobs = submitted(folder)
+        if not jobs:
+            raise UsageError(f"{launcher}: the jobs were refused: {_last_line(error)}") from error
+        _wait_for(jobs, launcher)
+
+
+def submitted(folder: Path) -> list[Submitted]:
+    """The jobs of a sweep that were handed over, in its order."""
+    found = folder.glob(".submitit/*/*_submitted.pkl")
+    jobs = [Submitted(path.parent.name, path.parent) for path in found]
+    return sorted(jobs, key=_place)
+
+
+def _place(job: Submitted) -> tuple[int, ...]:
+    """Slurm numbers the jobs of an array; other ids say nothing, but were given out in order."""
+    if "_" in job.id:
+        return tuple(int(number) for number in job.id.split("_"))
+    return (job.folder.stat().st_ctime_ns,)
+
+
+def job_folders(folder: Path) -> list[Path]:
+    """A folder for each job of a sweep, in its order; of one that never started it is not there."""
+    started = {path.name for path in folder.glob("*") if (path / ".hydra").is_dir()}
+    names = started | {str(number) for number in range(len(submitted(folder)))}
+    names |= {path.name for path in folder.glob(".device_pool/*")}  # killed before they started
+    return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]
+
+
+def last_words(job_folder: Path) -> dict[str, Any]:
+    """What is known of a job that left no outcome: it was killed, or never started."""
+    where, overrides = f"its files are in {job_folder}", _own_overrides(job_folder)
+    jobs = submitted(job_folder.parent)
+    if job_folder.name.isdigit() and int(job_folder.name) < len(jobs):
+        job = jobs[int(job_folder.name)]
+        where, overrides = f"it was job {job.id}, its log is {job.log}", job.overrides()
+    error = f"the job ended without a word; {where}"
+    return {"status": "failed", "exit_code": 1, "error": error, "overrides": overrides}
+
+
+def _own_overrides(job_folder: Path) -> list[str]:
+    """What Hydra noted as the job began, empty if it never did."""
+    import yaml
+
+    try:
+        found = yaml.safe_load((job_folder / ".hydra" / "overrides.yaml").read_text())
+    except (OSError, yaml.YAMLError):
+        return []
+    return [str(override) for override in found or []]
+
+
+def ran_out_of_time(error: BaseException) -> str | None:
+    """What to say if submitit ended a job whose time was up and that may not be queued again."""
+    if type(error).__name__ != "UncompletedJobError":
+        return None
+    return (
+        "its time was up; run the command again (what was trained is kept), with more time "
+        "(hydra.launcher.timeout_min) or more attempts (hydra.launcher.max_num_timeout)"
+    )
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith("sbatch:")), lines[-1] if lines else "")
+
+
+def _wait_for(jobs: Sequence[Submitted], launcher: str) -> None:
+    running = list(jobs)
+    log.warning("a job was killed; waiting for the others")
+    while running := [job for job in running if not _is_over(job, launcher)]:
+        time.sleep(POLL_S)
+
+
+def _is_over(job: Submitted, launcher: str) -> bool:
+    if job.ended:
+        return True
+    if launcher == SLURM:
+        from submitit import SlurmJob
+
+        return bool(SlurmJob.watcher.is_done(job.id))
+    try:
+        return os.waitpid(int(job.id), os.WNOHANG)[0] != 0
+    except ChildProcessError:  # waited for already
+        return True
+
+
+def _watch_parent() -> None:
+    """Have joblib's workers end when this process does.
+
+    Of one that is killed they would finish their cells, and wait for more without end.
+    """
+    from joblib import register_parallel_backend
+    from joblib.parallel import LokyBackend
+
+    class Watching(LokyBackend):  # type: ignore[misc]
+        """joblib's own way to start workers, which first of all watch who started them."""
+
+        def configure(self, *args: Any, **settings: Any) -> Any:
+            """See joblib's."""
+            return super().configure(*args, initializer=stopping.end_with_parent, **settings)
+
+    register_parallel_backend("loky", Watching)
+
+
+def _watch_queue() -> None:
+    """Learn from the queue itself which jobs are over.
+
+    submitit asks Slurm's accounting, which many small clusters do not have: a job that is killed
+    there would be waited for without end.
+    """
+    from submitit import SlurmJob
+
+    SlurmJob.watcher = _queue_watcher()
+
+
+def _queue_watcher() -> SlurmInfoWatcher:
+    from submitit.slurm.slurm import SlurmInfoWatcher
+
+    class QueueWatcher(SlurmInfoWatcher):
+        """The states of the user's jobs; one that the queue has forgotten is over."""
+
+        def update(self) -> None:
+            """Ask, unless the queue does not answer."""
+            self._num_calls += 1
+            self._last_status_check = time.time()
+            states = queue_states()
+            if states is None:
+                return
+            for job_id in self._registered - self._finished:
+                state = states.get(job_id, "GONE")
+                self._info_dict[job_id] = {"State": state}
+                if state == "GONE" or state in ENDED:
+                    self._finished.add(job_id)
+
+        def is_done(self, job_id: str, mode: str = "standard") -> bool:
+            """Whether it will not run again."""
+            self.get_info(job_id, mode=mode)
+            return job_id in self._finished
+
+    return QueueWatcher(delay_s=QUEUE_S)
+
+
+def queue_states() -> dict[str, str] | None:
+    """State of each of the user's jobs that Slurm remembers; None if it does not answer."""
+    command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command
+            command, capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        log.info("squeue: %s", error)
+        return None
+    return dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)

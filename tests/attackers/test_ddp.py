@@ -1,0 +1,154 @@
+"""Several processes train one attacker: as one would, and every test caption answered once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.attackers import neural, training, workers
+from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+from bias_pipeline.attackers.ddp import Share, team, world_size
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.training_log import recording
+from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.encoders.recurrent import Recurrent
+from bias_pipeline.errors import ResourceError
+from tests.attackers.test_neural import flags, labelled, splits, tasks
+
+TWO = {"devices": 2, "strategy": "ddp"}
+
+
+def probe(**options: Any) -> NeuralProbe:
+    """Without dropout, of which each process draws its own."""
+    encoder = Recurrent(
+        cell="lstm", embedding_dim=16, hidden_dim=16, n_layers=1, bidirectional=False, dropout=0.0
+    )
+    trainer = flags(precision="32-true", **options)
+    return NeuralProbe(encoder, Mlp([8], 0.0), {"lr": 0.02}, 32, trainer, processes=1)
+
+
+@pytest.fixture(scope="module")
+def _processes() -> Iterator[None]:
+    """Started once for the tests below."""
+    yield
+    neural._stop_workers()
+
+
+# What each process sees.
+
+
+@given(st.integers(0, 50), st.integers(1, 5))
+def test_shares_hold_each_row_once(n_rows: int, world: int) -> None:
+    rows = np.arange(n_rows)
+    shares = [Share(rank, world).of(rows) for rank in range(world)]
+    assert sorted(np.concatenate(shares)) == rows.tolist()
+
+
+def batches(n_rows: int, batch_size: int) -> LengthBatches:
+    rows = torch.arange(n_rows)
+    return LengthBatches(rows[:, None] + 1, torch.ones_like(rows), rows.float(), batch_size, seed=0)
+
+
+@given(st.integers(1, 40), st.integers(1, 7), st.integers(1, 4), st.integers(1, 3))
+def test_the_weighted_means_average_to_that_of_the_whole_batch(
+    n_rows: int, batch_size: int, world: int, parts: int
+) -> None:
+    """Even of a last batch with fewer rows than there are processes."""
+    wholes = list(batches(n_rows, batch_size))
+    averaged = np.zeros(len(wholes))
+    for rank in range(world):
+        own = list(SharedBatches(batches(n_rows, batch_size), Share(rank, world), parts))
+        assert len(own) == len(wholes) * parts
+        for number, (_, _, targets, weight) in enumerate(own):
+            averaged[number // parts] += float(targets.mean()) * weight / (world * parts)
+    np.testing.assert_allclose(averaged, [float(whole[2].mean()) for whole in wholes], rtol=1e-5)
+
+
+# Training.
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_processes")
+@pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
+def test_two_processes_answer_as_one(data: Any) -> None:
+    """Within what the order of float32 sums moves over three epochs: batches are the same."""
+    one = probe().fit_predict(data, splits(0))
+    two = probe(**TWO).fit_predict(data, splits(0))
+    assert two.probs[0].shape == one.probs[0].shape
+    np.testing.assert_allclose(two.probs[0], one.probs[0], rtol=0, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_processes")
+def test_the_account_holds_the_number_of_processes_that_pytorch_counted() -> None:
+    with recording() as training:
+        probe(**TWO).fit_predict(labelled(), splits(0))
+    assert (training.world_size, training.trained) == (2, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_processes")
+def test_a_process_that_dies_ends_the_training_of_all() -> None:
+    """Otherwise the other one would wait for its gradients for ever."""
+    with pytest.raises(ResourceError, match="ended from outside"):
+        list(_dying().train(labelled(), [neural.Job(0, np.arange(180), np.arange(180, 240))]))
+
+
+def _dying() -> NeuralProbe:
+    team(2).run(_die_when_rank_one_trains)
+    return probe(**TWO)
+
+
+def _die_when_rank_one_trains(share: Share) -> None:
+    """Within a process of the team: its next training is its last."""
+
+    def die(*_: object) -> None:
+        os._exit(1)
+
+    if share.rank == 1:
+        training.fit = die
+
+
+# Flags.
+
+
+@pytest.mark.parametrize("devices", [0, -1, "auto", 1.5, True, []])
+def test_a_number_of_devices_is_asked_for(devices: object) -> None:
+    with pytest.raises(ValueError, match=r"trainer\.devices="):
+        world_size({"devices": devices})
+
+
+def test_several_machines_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"spread seeds over jobs instead"):
+        world_size({"devices": 2, "num_nodes": 2})
+
+
+def test_processes_for_seeds_and_for_devices_exclude_each_other() -> None:
+    trainer = flags(**TWO)
+    with pytest.raises(ValueError, match="exclude each other"):
+        NeuralProbe(Recurrent("lstm", 4, 4, 1, False, 0.0), Mlp([4], 0.0), {}, 1, trainer, 2)
+
+
+@pytest.mark.parametrize(
+    ("variables", "cores"),
+    [
+        ({"SLURM_CPUS_PER_TASK": "3", "SLURM_CPUS_ON_NODE": "8"}, 3),
+        ({"SLURM_CPUS_ON_NODE": "8"}, 8),
+        ({}, os.cpu_count()),
+    ],
+)
+def test_slurm_says_how_many_cores_there_are(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], cores: int
+) -> None:
+    for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert workers.n_cores() == cores

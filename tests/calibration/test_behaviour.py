@@ -1,0 +1,137 @@
+"""Which metric sees what: every cell of the table of behaviours."""
+
+from __future__ import annotations
+
+import copy
+import math
+from functools import cache
+
+import pytest
+
+from bias_pipeline.calibration.behaviour import (
+    BEHAVIOURS,
+    Speaker,
+    corpus_of,
+    headlines,
+    is_tested,
+    verdict,
+)
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.metrics import (
+    ba_mals,
+    cooccurrence,
+    differential_fairness,
+    gender_error,
+    gender_ratio,
+    group_accuracy,
+    leakage,
+    multi_directional,
+    quality,
+)
+from bias_pipeline.metrics.base import HEADLINES, Metric, Part
+from bias_pipeline.scoring import Accuracy
+
+SEEDS = (0, 12, 456, 789)
+FEW = ("stats.resamples=30", "probe.cache=null", "encoder=ngram")
+ALIKE = ("metric.labels=each", "metric.denominator=named")
+ATTACKERS: dict[str, tuple[str, ...]] = {
+    "lic": ("metric.positions=1",),
+    "dbac": ("metric.positions=1", "metric.min_support=5"),
+    "dpa": ("metric.labels=first", "metric.equalise=none", "metric.min_support=20"),
+}
+LINES = [(name, line) for name, own in BEHAVIOURS.items() for line in own.verdicts]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(str(tmp_path))
+
+
+@cache
+def composed(name: str, *words: str) -> Metric:
+    return compose.cell([f"metric={name}", *words]).build("metric")
+
+
+@cache
+def metric(name: str) -> Metric:
+    """Few configurations are composed, which takes longer than any of the metrics here."""
+    name, _, variant = name.partition(":")
+    if variant == "words":
+        return composed("lic", *FEW, *ATTACKERS["lic"], "encoder.order=1")
+    if variant == "unaligned":
+        unaligned = copy.copy(metric("lic"))
+        unaligned.transforms = unaligned.transforms[:2]
+        return unaligned
+    if name in ATTACKERS:
+        return composed(name, *FEW, *ATTACKERS[name])
+    if name == "leakage":
+        own = vars(metric("lic"))
+        shared = ("attribute", "transforms", "probe", "split", "stats", "positions")
+        return leakage.Leakage(**{key: own[key] for key in shared}, scoring=Accuracy())
+    ba = composed("ba_directional", FEW[0], *ALIKE)
+    if name == "ba_directional":
+        return ba
+    plain, tasks = (ba.attribute, ba.stats), (ba.attribute, ba.task, ba.stats)
+    return {
+        "ba_mals": lambda: ba_mals.BiasAmplificationMALS(*tasks, labels="each"),
+        "multi_directional": lambda: multi_directional.MultiDirectional(
+            *tasks, labels="each", denominator="named", absolute=False, max_size=1
+        ),
+        "differential_fairness": lambda: differential_fairness.DifferentialFairness(
+            *tasks, min_support=20
+        ),
+        "cooccurrence": lambda: cooccurrence.Cooccurrence(*tasks, min_support=20),
+        "gender_error": lambda: gender_error.GenderError(*plain),
+        "gender_ratio": lambda: gender_ratio.GenderRatio(*plain, numerator="male"),
+        "group_accuracy": lambda: group_accuracy.GroupAccuracy(*plain),
+        "quality": lambda: quality.Quality(*plain),
+    }[name]()
+
+
+@cache
+def corpus(model: Speaker, people: Speaker) -> Corpus:
+    return corpus_of(model, people)
+
+
+@cache
+def scored(name: str, model: Speaker, people: Speaker) -> dict[str, Part]:
+    return headlines(metric(name), corpus(model, people), SEEDS)
+
+
+@pytest.mark.parametrize(("behaviour", "line"), LINES)
+def test_a_metric_sees_what_the_table_says(behaviour: str, line: str) -> None:
+    own = BEHAVIOURS[behaviour]
+    name, _, part = line.partition(" ")
+    before, planted = (
+        scored(name, *speakers)[part or "score"].estimate
+        for speakers in (own.before, (own.planted, own.people))
+    )
+    assert verdict(before, planted) == own.verdicts[line], (before, planted)
+
+
+@pytest.mark.parametrize("line", sorted({line for _, line in LINES}))
+def test_the_table_names_metrics_and_headlines(line: str) -> None:
+    name, _, part = line.partition(" ")
+    assert name.partition(":")[0] in choices_of(conf_dir() / "metric")
+    assert (part or "score") in HEADLINES
+
+
+def test_a_silent_captioner_is_told_by_its_neutral_rate() -> None:
+    part = scored("gender_error", Speaker(silent=True), Speaker())["score"]
+    assert (math.isnan(part.estimate.value), part.neutral_rate) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "prop", "expected"),
+    [
+        ("ba_directional", "directional", True),
+        ("lic", "directional", False),
+        ("lic", "full_context", True),
+        ("cooccurrence", "full_context", False),
+        ("quality", "image", False),
+    ],
+)
+def test_a_property_is_tested_where_a_line_shows_it(name: str, prop: str, expected: bool) -> None:
+    assert is_tested(name, prop) is expected

@@ -1,0 +1,76 @@
+"""What is composed without Hydra is what Hydra composes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bias_pipeline.config.compose import cell
+from bias_pipeline.config.presets import preset
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.paths import choices_of, conf_dir
+
+# Every choice of every group, several groups at a time: Hydra takes its time.
+GROUPS = ("metric", "encoder", "head", "attribute", "alignment", "scoring", "split", "trainer")
+CHOICES = {group: choices_of(conf_dir() / group) for group in GROUPS}
+MOST = max(map(len, CHOICES.values()))
+EACH: list[dict[str, object]] = [
+    {group: names[turn % len(names)] for group, names in CHOICES.items()} for turn in range(MOST)
+]
+MIXED: list[dict[str, object]] = [
+    *({"metric": name} for name in ("leakage", "dbac")),  # they override other groups
+    *({"experiment": name} for name in ("survivors", "relic_age")),
+    *({"metric": "dbac", "masking": name} for name in ("tasks_only", "rest_only")),
+    {"attribute": ["gender", "race"], "metric": "dbac"},
+    {"metric": "dbac", "scoring": "accuracy", "encoder": "bilstm", "head": "linear"},
+    {"logger": "csv", "text": {"lowercase": ["human"]}},
+    {"seeds": [0, 12], "stats": {"resamples": 100}, "dataset": "coco", "captioner": "x.json"},
+]
+
+
+def words(settings: dict[str, object]) -> list[str]:
+    """The same settings as overrides of the command line."""
+    found = []
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            found += words({f"{key}.{name}": own for name, own in value.items()})
+        else:
+            told = str(value).replace(" ", "").replace("'", "")
+            found.append(f"{key}={told}")
+    return found
+
+
+@pytest.mark.parametrize("settings", [*EACH, *MIXED], ids=str)
+def test_it_is_what_hydra_composes(settings: dict[str, object]) -> None:
+    found, expected = preset(settings), cell(words(settings))
+    assert found.tree == expected.tree
+    assert found.used == expected.used
+
+
+@pytest.mark.parametrize("group", ["encoder", "head", "masking", "alignment", "scoring"])
+def test_choices_bear_the_names_that_rows_show(group: str) -> None:
+    settings: dict[str, object] = {"metric": "dbac"}
+    assert preset(settings).choice(group) == cell(words(settings)).choice(group)
+
+
+def test_a_group_that_nothing_lists_can_be_chosen() -> None:
+    settings: dict[str, object] = {"masking": "tasks_only", "task": "coco_objects"}
+    assert preset(settings).tree["task"] == preset({"metric": "dbac"}).tree["task"]
+
+
+def test_a_key_of_the_metric_is_the_metrics() -> None:
+    assert preset({"metric": "lic", "sides": ["model"]}).tree["metric"]["sides"] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"encoder": "lsmt"}, "did you mean 'lstm'"),
+        ({"encodr": "lstm"}, "did you mean 'encoder'"),
+        ({"stats": {"resample": 3}}, "did you mean 'resamples'"),
+        ({"seeds": 0}, "seeds"),
+        ({"attribute": ["gender"]}, "one attribute or two"),
+    ],
+)
+def test_mistakes_are_told(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        preset(settings)

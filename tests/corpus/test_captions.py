@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.corpus.captions import Captions
+
+texts = st.lists(st.text(max_size=30), max_size=8)
+words = st.lists(st.sampled_from(["a", "b", "c"]), max_size=10).map(" ".join)
+
+
+@given(texts)
+def test_text_is_the_input_up_to_white_space(given_texts: list[str]) -> None:
+    captions = Captions.from_texts(given_texts)
+    expected = [" ".join(t.replace("\0", " ").split()) for t in given_texts]
+    assert [captions.text(i) for i in range(len(captions))] == expected
+
+
+def test_no_captions_at_all() -> None:
+    assert len(Captions.from_texts([])) == 0
+
+
+@given(texts)
+def test_rewrite_equals_rewriting_word_by_word(given_texts: list[str]) -> None:
+    def rule(word: str) -> list[str]:
+        return [word] * (len(word) % 3)
+
+    captions = Captions.from_texts(given_texts)
+    rewritten = captions.rewrite(rule)
+    expected = [[w for word in captions.words(i) for w in rule(word)] for i in range(len(captions))]
+    assert [rewritten.words(i) for i in range(len(captions))] == expected
+
+
+@given(st.lists(words, max_size=6))
+def test_join_equals_replacing_in_the_text(given_texts: list[str]) -> None:
+    joined = Captions.from_texts(given_texts).join(["a b", "a b c"])
+    for i, text in enumerate(given_texts):
+        expected = (
+            f" {text} ".replace(" ", "  ")
+            .replace(" a  b  c ", " abc ")
+            .replace(" a  b ", " ab ")
+            .split()
+        )
+        assert [w.replace(" ", "") for w in joined.words(i)] == expected
+
+
+def test_a_phrase_never_crosses_two_captions() -> None:
+    joined = Captions.from_texts(["a hot", "dog runs"]).join(["hot dog"])
+    assert joined.words(1) == ["dog", "runs"]
+
+
+def test_position_takes_the_kth_caption_of_each_image() -> None:
+    captions = Captions.from_texts(["a", "b", "c"], images=[0, 0, 2])
+    assert captions.position(1).text(0) == "b"
+
+
+def test_images_without_a_kth_caption_are_absent() -> None:
+    captions = Captions.from_texts(["a", "b", "c"], images=[0, 0, 2])
+    assert captions.position(1).images.tolist() == [0]
+
+
+@given(texts)
+def test_taking_all_rows_keeps_the_digest(given_texts: list[str]) -> None:
+    captions = Captions.from_texts(given_texts)
+    assert captions.take(np.arange(len(captions))).digest == captions.digest
+
+
+def test_the_digest_tells_where_captions_end() -> None:
+    assert Captions.from_texts(["a b", ""]).digest != Captions.from_texts(["a", "b"]).digest
+
+
+def test_equal_captions_have_equal_identities() -> None:
+    assert Captions.from_texts(["a b", "b a", "a b"]).identities.tolist() == [0, 1, 0]
+
+
+def test_mentions_looks_at_whole_words() -> None:
+    captions = Captions.from_texts(["a man", "a mandate", ""])
+    assert captions.mentions(["man"]).tolist() == [True, False, False]
+
+
+def test_a_caption_of_a_million_letters_is_one_word() -> None:
+    assert Captions.from_texts(["x" * 1_000_000]).lengths.tolist() == [1]

@@ -1,0 +1,138 @@
+"""Two attributes at once: which images are in which group, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.intersection import Intersection, intersect, spelled_out
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.text.mentions import attribute_mentions
+
+GENDER = Attribute("gender", ("male", "female"), {"male": ["man"], "female": ["woman"]}, {})
+RACE = Attribute("race", ("light", "dark"), {"light": ["pale"], "dark": ["afro"]}, {}, ["asian"])
+
+
+def crossed(min_images: int = 1) -> Intersection:
+    parts = {"first": GENDER, "second": RACE}
+    return Intersection("gender_race", (), {}, {}, parts=parts, min_images=min_images)
+
+
+def corpus(attribute: Attribute, labels: Mapping[str, str]) -> Corpus:
+    """Images by id with their label; an empty label is a stratum."""
+    groups = (tuple(attribute.groups), LabelMap("x", {g: g for g in attribute.groups}, ("",)))
+    records = [
+        Record(i, f"caption {i}", (f"one {i}", f"two {i}"), {attribute.name: label},
+               frozenset({f"object {i}"}))
+        for i, label in labels.items()
+    ]  # fmt: skip
+    return Corpus.build(records, dataset="toy", captioner="toy", groups={attribute.name: groups})
+
+
+SEXES = corpus(
+    GENDER, {"1": "male", "2": "male", "3": "female", "4": "female", "5": "", "7": "male"}
+)
+SKINS = corpus(
+    RACE, {"7": "", "4": "dark", "3": "light", "2": "dark", "1": "light", "6": "dark", "5": "dark"}
+)
+
+
+def both() -> Corpus:
+    return intersect([SEXES, SKINS], crossed())
+
+
+def test_groups_are_the_product() -> None:
+    assert both().groupings["gender_race"].names == (
+        "male-light", "male-dark", "female-light", "female-dark",
+    )  # fmt: skip
+
+
+def test_an_image_is_in_the_group_of_both_its_labels() -> None:
+    found = {record.id: record.labels for record in both()}
+    assert found == {
+        "1": {"gender_race": "male-light"}, "2": {"gender_race": "male-dark"},
+        "3": {"gender_race": "female-light"}, "4": {"gender_race": "female-dark"},
+        "5": {}, "7": {},
+    }  # fmt: skip
+
+
+def test_images_without_a_group_of_both_are_counted() -> None:
+    assert both().groupings["gender_race"].strata == {"none-dark": 1, "male-none": 1}
+
+
+def test_images_labelled_for_one_attribute_alone_are_left_out_and_said_so() -> None:
+    assert both().notes == ("1 images are labelled for one of gender_race only: left out",)
+
+
+def test_images_keep_their_captions_and_objects() -> None:
+    assert all(
+        record.model == f"caption {record.id}"
+        and record.human == (f"one {record.id}", f"two {record.id}")
+        and record.objects == {f"object {record.id}"}
+        for record in both()
+    )
+
+
+def test_the_order_of_the_two_does_not_change_who_is_together() -> None:
+    turned = Intersection("x", (), {}, {}, parts={"first": RACE, "second": GENDER}, min_images=1)
+    names = {record.id: record.labels.get("x") for record in intersect([SKINS, SEXES], turned)}
+    assert names["2"] == "dark-male"
+
+
+def test_both_attributes_words_are_masked() -> None:
+    assert crossed().all_words == ("afro", "asian", "man", "pale", "woman")
+
+
+def test_a_group_that_is_too_small_is_refused_by_name() -> None:
+    with pytest.raises(DataError, match=r"too few images of male-light 1.*attribute\.min_images"):
+        intersect([SEXES, SKINS], crossed(min_images=2))
+
+
+def test_no_image_in_common_is_refused() -> None:
+    with pytest.raises(DataError, match="have none in common"):
+        intersect([SEXES, corpus(RACE, {"100": "light", "101": "dark"})], crossed())
+
+
+def test_one_attribute_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="name two attributes"):
+        Intersection("x", (), {}, {}, parts={"first": RACE, "second": RACE})
+
+
+def test_a_bound_below_one_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"attribute\.min_images=0"):
+        crossed(min_images=0)
+
+
+@pytest.mark.parametrize("word", ["attribute=[gender]", "attribute=[gender,race,age]"])
+def test_other_than_two_attributes_are_refused(word: str) -> None:
+    with pytest.raises(UsageError, match="name two attributes"):
+        spelled_out([word])
+
+
+@pytest.mark.parametrize("word", ["attribute=gender", "attribute=gender,race", "seeds=[0,12]"])
+def test_other_words_stay_as_they_are(word: str) -> None:
+    assert spelled_out([word]) == [word]
+
+
+def test_rows_of_the_captioners_file_keep_their_order() -> None:
+    assert sorted(both().source_order.tolist()) == list(range(len(both())))
+    assert np.array_equal(both().model.images, np.arange(len(both())))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("a pale man", ["male-light"]),
+        ("a man", []),
+        ("an afro woman and a man", ["male-dark", "female-dark"]),
+    ],
+)
+def test_a_caption_names_a_group_when_it_names_one_of_each(text: str, named: list[str]) -> None:
+    names = crossed().groups
+    found = attribute_mentions(Captions.from_texts([text]), crossed(), names).toarray()[0]
+    assert [name for name, flag in zip(names, found, strict=True) if flag] == named

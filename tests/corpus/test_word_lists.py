@@ -1,0 +1,469 @@
+"""The word lists and label maps of conf/: what must hold for masking and counting to be fair."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+
+ROOT = Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
+ATTRIBUTES = sorted(path.stem for path in (CONF / "attribute").glob("[!_]*.yaml"))
+DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", ROOT.parent / "shared" / "data"))
+
+# Words without a plural, or whose singular is left out on purpose.
+UNPAIRED_GENDER = {
+    *("he", "him", "his", "himself", "mister", "mr"),
+    *("mans", "mens"),  # possessives written without an apostrophe
+    *("masculine", "manly", "boyish", "fatherly"),
+}
+UNCOUNTED_TASK_WORDS = {
+    "aircraft",
+    "baggage",
+    "baseballs",
+    "basketballs",
+    "broccoli",
+    "cattle",
+    "footballs",
+    "glove",
+    "grilled cheese",
+    "horseback",
+    "luggage",
+    "scissors",
+    "sheep",
+    "shears",
+    "someone",
+    "somebody",
+    "softballs",
+    "stemware",
+    "volleyballs",
+}
+IRREGULAR = {
+    "bus": "busses",  # beside the regular "buses"
+    "calf": "calves",
+    "doberman": "dobermans",
+    "glass of wine": "glasses of wine",
+    "goose": "geese",
+    "human": "humans",
+    "mouse": "mice",
+    "ox": "oxen",
+    "pair of scissors": "pairs of scissors",
+    "person": "people",
+}
+
+
+def load(group: str, name: str) -> Attribute | TaskVocabulary:
+    """What ``<group>=<name>`` builds, composed by Hydra as on the command line."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose(overrides=[f"+{group}={name}"])
+    return instantiate(config[group], _convert_="all")
+
+
+@cache
+def attribute(name: str) -> Attribute:
+    return load("attribute", name)
+
+
+@cache
+def tasks() -> dict[str, list[str]]:
+    return dict(load("task", "coco_objects").tasks)
+
+
+def gender_pairs() -> list[tuple[str, str]]:
+    """(masculine, feminine) counterparts: words at the same place of the two lists."""
+    words = attribute("gender").words
+    return list(zip(words["male"], words["female"], strict=True))
+
+
+def plurals(word: str) -> set[str]:
+    """The plural forms English allows for a noun or a phrase that ends in one."""
+    found = {IRREGULAR[word]} if word in IRREGULAR else set()
+    last = word.rsplit(" ", 1)[-1]
+    if last in IRREGULAR:
+        found.add(word[: -len(last)] + IRREGULAR[last])
+    if last.endswith("man"):
+        found.add(f"{word[:-2]}en")
+    elif re.search(r"([sxz]|ch|sh)$", last):
+        found.add(f"{word}es")
+    elif re.search(r"[^aeiou]y$", last):
+        found.add(f"{word[:-1]}ies")
+    elif last.endswith("ife"):
+        found.add(f"{word[:-2]}ves")
+    else:
+        found.add(f"{word}s")
+    return found
+
+
+def lists_of(name: str) -> dict[str, list[str]]:
+    """Every list of words of an attribute, by where it stands."""
+    own = attribute(name)
+    return {
+        **{f"words.{group}": list(words) for group, words in own.words.items()},
+        "also_masked": list(own.also_masked),
+        **{f"presets.{preset}": list(own.presets[preset].words) for preset in own.presets},
+    }
+
+
+# --- every attribute -----------------------------------------------------------------------
+
+
+def test_all_attributes_of_the_contract_are_there():
+    assert ATTRIBUTES == ["age", "emotion", "gender", "race", "race_unsure"]
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_yaml_builds_an_attribute_of_its_own_name(name):
+    assert isinstance(attribute(name), Attribute)
+    assert attribute(name).name == name
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_source_is_stated(name):
+    assert len(attribute(name).source) > 20
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_there_are_at_least_two_groups(name):
+    assert len(set(attribute(name).groups)) >= 2
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_words_are_lower_case_words_and_phrases(name):
+    wrong = {
+        where: bad
+        for where, words in lists_of(name).items()
+        if (bad := [word for word in words if not re.fullmatch("[a-z]+([ -][a-z]+)*", word)])
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_word_with_a_hyphen_stands_beside_the_same_without(name):
+    """Masking finds the one by its hyphen; counting drops signs."""
+    words = set(attribute(name).all_words)
+    hyphenated = {word for word in words if "-" in word}
+    assert hyphenated == {word.replace(" ", "-") for word in words if " " in word}
+    assert {word.replace("-", " ") for word in hyphenated} <= words
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_no_word_stands_in_two_lists_of_our_own(name):
+    own = [set(words) for where, words in lists_of(name).items() if not where.startswith("presets")]
+    assert sum(map(len, own)) == len(set().union(*own))
+
+
+@pytest.mark.parametrize("name", [n for n in ATTRIBUTES if n != "gender"])
+def test_no_list_repeats_a_word(name):
+    repeated = {
+        where: len(words) - len(set(words))
+        for where, words in lists_of(name).items()
+        if len(words) > len(set(words))
+    }
+    assert repeated == {}
+
+
+@pytest.mark.parametrize("name", [n for n in ATTRIBUTES if n != "race_unsure"])
+def test_every_group_has_words(name):
+    assert set(attribute(name).words) == set(attribute(name).groups)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_label_maps_lead_to_known_groups(name):
+    groups = {g for labels in attribute(name).labels.values() for g in labels.groups.values()}
+    assert groups <= set(attribute(name).groups)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_every_group_occurs_in_some_data_set(name):
+    groups = {g for labels in attribute(name).labels.values() for g in labels.groups.values()}
+    assert set(attribute(name).groups) <= groups
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_no_label_is_both_a_group_and_a_stratum(name):
+    both = {
+        dataset: set(labels.groups) & set(labels.strata)
+        for dataset, labels in attribute(name).labels.items()
+    }
+    assert not any(both.values()), both
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_the_embedded_data_set_is_labelled(name):
+    assert "scenes" in attribute(name).labels
+
+
+# --- published lists -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "count", "token"),
+    [
+        ("gender", "lic", 50, "genderword"),
+        ("gender", "hendricks", 44, "genderword"),
+        ("gender", "wang_russakovsky", 10, "genderword"),
+        ("race", "lic", 11, "raceword"),
+        ("race_unsure", "lic", 11, "raceword"),
+        ("age", "lic", 33, "AGEWORD"),
+    ],
+)
+def test_preset_has_the_published_number_of_words(name, preset, count, token):
+    found = attribute(name).presets[preset]
+    assert (len(found.words), len(set(found.words)), found.token) == (count, count, token)
+
+
+@pytest.mark.parametrize("name", ["gender", "race"])
+def test_our_words_contain_the_published_list(name):
+    own = attribute(name)
+    assert set(own.presets["lic"].words) <= set(own.all_words)
+
+
+def test_our_age_words_leave_out_only_published_words_that_are_not_about_age():
+    own = attribute("age")
+    neutral = {"person", "people"}
+    gendered = {word for pair in gender_pairs() for word in pair} - {"boy", "boys", "girl", "girls"}
+    left_out = set(own.presets["lic"].words) - set(own.all_words)
+    assert left_out
+    assert left_out <= neutral | gendered
+
+
+def test_our_gender_words_contain_the_counting_list_but_for_a_name():
+    own = attribute("gender")
+    assert set(own.presets["hendricks"].words) - set(own.all_words) == {"obama"}
+
+
+def test_published_gender_list_splits_into_27_and_23():
+    own = attribute("gender")
+    listed = set(own.presets["lic"].words)
+    masculine = listed & set(own.words["male"])
+    assert (len(masculine), len(listed - masculine)) == (27, 23)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes"), [("lic", (27, 23)), ("hendricks", (26, 18)), ("wang_russakovsky", (5, 5))]
+)
+def test_every_word_of_a_gender_list_counts_for_one_group(preset, sizes):
+    counted = attribute("gender").counted_words(preset)
+    assert tuple(map(len, counted.values())) == sizes
+
+
+def test_our_own_words_count_where_an_attribute_has_no_such_list():
+    own = attribute("race")
+    assert own.counted_words("hendricks") == {g: tuple(own.words[g]) for g in own.groups}
+
+
+# --- gender: the lists are pairs -----------------------------------------------------------
+
+
+def test_gender_lists_are_equally_long():
+    words = attribute("gender").words
+    assert len(words["male"]) == len(words["female"])
+
+
+def test_no_pair_of_gender_words_stands_twice():
+    pairs = gender_pairs()
+    assert len(pairs) == len(set(pairs))
+
+
+@pytest.mark.parametrize(
+    ("masculine", "feminine"),
+    [
+        *(("he", "she"), ("him", "her"), ("his", "her"), ("his", "hers"), ("himself", "herself")),
+        *(("man", "woman"), ("male", "female"), ("boy", "girl"), ("guy", "gal"), ("mr", "mrs")),
+        *(("father", "mother"), ("dad", "mom"), ("dad", "mum"), ("son", "daughter")),
+        *(("brother", "sister"), ("uncle", "aunt"), ("nephew", "niece"), ("husband", "wife")),
+        *(("groom", "bride"), ("king", "queen"), ("prince", "princess"), ("actor", "actress")),
+    ],
+)
+def test_well_known_counterparts_are_paired(masculine, feminine):
+    assert (masculine, feminine) in gender_pairs()
+
+
+@pytest.mark.parametrize(
+    ("ending", "counterpart"),
+    [("man", "woman"), ("men", "women"), ("boy", "girl"), ("boys", "girls"), ("father", "mother")],
+)
+def test_compounds_are_paired_with_the_same_compound(ending, counterpart):
+    exceptions = {("groomsman", "bridesmaid"), ("groomsmen", "bridesmaids")}
+    exceptions |= {("gentleman", "lady"), ("gentlemen", "ladies")}
+    exceptions |= {("barman", "barmaid"), ("barmen", "barmaids")}
+    wrong = [
+        (masculine, feminine)
+        for masculine, feminine in gender_pairs()
+        if masculine.endswith(ending)
+        and feminine != masculine[: -len(ending)] + counterpart
+        and (masculine, feminine) not in exceptions
+    ]
+    assert wrong == []
+
+
+def test_gender_words_come_in_singular_and_plural_on_both_sides():
+    pairs = set(gender_pairs())
+    plural_pairs = {
+        pair: {(m, f) for m in plurals(pair[0]) for f in plurals(pair[1])} & pairs for pair in pairs
+    }
+    is_plural = set().union(*plural_pairs.values())
+    lone = {
+        pair
+        for pair, plural in plural_pairs.items()
+        if not plural and pair not in is_plural and pair[0] not in UNPAIRED_GENDER
+    }
+    assert lone == set()
+
+
+# --- the other attributes ------------------------------------------------------------------
+
+
+def test_race_unsure_masks_the_words_of_race():
+    assert attribute("race_unsure").all_words == attribute("race").all_words
+
+
+def test_race_unsure_scores_what_race_leaves_out():
+    race, unsure = attribute("race"), attribute("race_unsure")
+    assert [a.groups_of("lic")[1].group_of("Unsure") for a in (race, unsure)] == [None, "unsure"]
+
+
+@pytest.mark.parametrize("dataset", ["lic", "coco", "scenes"])
+def test_race_unsure_keeps_the_other_labels_of_race(dataset):
+    race, unsure = (attribute(n).groups_of(dataset)[1] for n in ("race", "race_unsure"))
+    known = {*race.groups, *race.strata} - {"Unsure"}
+    assert {k: unsure.group_of(k) for k in known} == {k: race.group_of(k) for k in known}
+
+
+def test_emotions_reveal_themselves_by_name():
+    own = attribute("emotion")
+    silent = [g for g in own.groups if g not in own.words[g]]
+    assert silent == ["something_else"]
+
+
+def test_artemis_has_all_nine_emotions():
+    own = attribute("emotion")
+    assert sorted(own.groups_of("artemis")[1].groups.values()) == sorted(own.groups)
+
+
+def test_artemis_writes_the_ninth_answer_as_two_words():
+    assert (
+        attribute("emotion").groups_of("artemis")[1].group_of("something else") == "something_else"
+    )
+
+
+@pytest.mark.parametrize(
+    "raw", ["happiness", "sadness", "anger", "fear", "surprise"], ids=lambda raw: f"scenes-{raw}"
+)
+def test_each_emotion_of_scenes_has_a_group_of_its_own(raw):
+    groups = attribute("emotion").groups_of("scenes")[1].groups
+    assert [r for r in groups if groups[r] == groups[raw]] == [raw]
+
+
+@pytest.mark.parametrize(
+    ("raw", "group"), [("0-2", "young"), ("10-19", "young"), ("20-29", "old"), ("60-69", "old")]
+)
+def test_fairface_is_young_below_twenty(raw, group):
+    assert attribute("age").groups_of("fairface")[1].group_of(raw) == group
+
+
+# --- tasks ---------------------------------------------------------------------------------
+
+
+def test_there_are_eighty_tasks():
+    assert len(tasks()) == 80
+
+
+@pytest.mark.parametrize("task", sorted(tasks()))
+def test_task_lists_its_own_name(task):
+    assert task in tasks()[task]
+
+
+@pytest.mark.parametrize("task", sorted(tasks()))
+def test_task_words_are_lower_case_with_single_blanks(task):
+    wrong = [w for w in tasks()[task] if not re.fullmatch("[a-z]+( '?[a-z]+)*", w)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("task", sorted(tasks()))
+def test_task_repeats_no_word(task):
+    assert len(tasks()[task]) == len(set(tasks()[task]))
+
+
+def test_no_word_names_two_tasks():
+    owners: dict[str, list[str]] = {}
+    for task, words in tasks().items():
+        for word in words:
+            owners.setdefault(word, []).append(task)
+    assert {word: own for word, own in owners.items() if len(own) > 1} == {}
+
+
+@pytest.mark.parametrize("task", sorted(tasks()))
+def test_task_words_come_in_singular_and_plural(task):
+    words = set(tasks()[task])
+    is_plural = set().union(*(plurals(word) for word in words))
+    lone = {w for w in words if not plurals(w) & words and w not in is_plural}
+    assert lone <= UNCOUNTED_TASK_WORDS
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_no_part_of_a_task_word_is_an_attribute_word(name):
+    parts = {part for words in tasks().values() for word in words for part in word.split(" ")}
+    assert parts & set(attribute(name).all_words) == set()
+
+
+# --- against the real data -----------------------------------------------------------------
+
+
+def real(path: str) -> Path:
+    if not (DATA / path).is_file():
+        pytest.skip(f"real data absent: {DATA / path} (set BIAS_PIPELINE_DATA)")
+    return DATA / path
+
+
+@pytest.mark.real
+def test_tasks_are_the_coco_categories():
+    with real("coco/annotations/instances_val2014.json").open(encoding="utf-8") as file:
+        names = [category["name"] for category in json.load(file)["categories"]]
+    assert list(tasks()) == names
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "dataset", "path"),
+    [
+        ("gender", "coco", "coco/attributes/images_val2014.csv"),
+        ("race", "coco", "coco/attributes/images_val2014.csv"),
+        ("race_unsure", "coco", "coco/attributes/images_val2014.csv"),
+        ("age", "relic", "relic/age_dataset.csv"),
+        ("gender", "fairface", "faces/fairface_label_train.csv"),
+        ("age", "fairface", "faces/fairface_label_train.csv"),
+    ],
+)
+def test_label_map_knows_exactly_the_real_labels(name, dataset, path):
+    labels = attribute(name).groups_of(dataset)[1]
+    with real(path).open(encoding="utf-8", newline="") as file:
+        seen = {row[labels.field] for row in csv.DictReader(file)}
+    assert seen == {*labels.groups, *labels.strata}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("key", ["masculine", "feminine"])
+def test_counting_list_is_the_published_one(key):
+    fixture = real("../oracles/gender_error_ratio.json")
+    words = json.loads(fixture.read_text(encoding="utf-8"))[key]
+    preset = list(attribute("gender").presets["hendricks"].words)
+    assert (preset[:26] if key == "masculine" else preset[26:]) == words
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("key", ["masculine_hirota2022", "feminine_hirota2022"])
+def test_published_masking_list_is_the_published_one(key):
+    fixture = real("../oracles/gender_error_ratio.json")
+    words = json.loads(fixture.read_text(encoding="utf-8"))[key]
+    preset = list(attribute("gender").presets["lic"].words)
+    assert (preset[:27] if key.startswith("masculine") else preset[27:]) == words

@@ -1,0 +1,250 @@
+"""Which words a network goes by: integrated gradients, on tiny networks."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.attackers.batches import Vocabulary
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.probe import Job
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.encoders.nets import word_vectors
+from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.explain import gradients
+from bias_pipeline.explain.gradients import Gradients, NetworkFit, attributed, fits
+from bias_pipeline.explain.words import words
+from bias_pipeline.io.hashing import derived_seed
+from tests.attackers.test_neural import TELLING, N, chosen, flags, labelled, probe, splits
+from tests.corpora import leaky_corpus, make_corpus
+from tests.explain.test_words import lic
+
+HOW = Gradients(steps=20)
+
+
+def named(data: Labelled) -> Labelled:
+    return replace(data, classes=("male", "female", "child")[: data.n_classes])
+
+
+def fit(encoder: str = "lstm", n_classes: int = 2, how: Gradients = HOW) -> NetworkFit:
+    (split,) = splits()
+    data = named(labelled(n_classes))
+    return fits(probe(encoder), data, split, np.ones((3, N)), how)
+
+
+@pytest.fixture(scope="module")
+def lstm() -> NetworkFit:
+    return fit()
+
+
+class Sums(nn.Module):
+    """The sum of word vectors, whose integrated gradients are known."""
+
+    output_dim = 4
+
+    def __init__(self, n_words: int) -> None:
+        super().__init__()
+        self.vectors = word_vectors(n_words, 4)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        del lengths
+        total: Tensor = self.vectors(tokens).sum(dim=1)
+        return total
+
+
+def attacker_of(encoder: nn.Module, n_outputs: int = 1) -> Attacker:
+    torch.manual_seed(0)
+    head = nn.Linear(encoder.output_dim, n_outputs)  # type: ignore[arg-type]
+    return Attacker(encoder, head, exclusive=True, optimizer={})
+
+
+TEXTS = Captions.from_texts(["a red truck", "a dog", "", "red red truck a truck"])
+ROWS = np.arange(len(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "baseline", "n_outputs"),
+    [("lstm", "zero", 1), ("lstm", "mean", 3), ("transformer1", "zero", 3), ("birnn", "mean", 1)],
+)
+def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
+    encoder: str, baseline: str, n_outputs: int
+) -> None:
+    """Completeness, against the attacker's own answers."""
+    vocabulary = Vocabulary(TEXTS, ROWS)
+    attacker = attacker_of(chosen("encoder", encoder).build(vocabulary.size), n_outputs)
+    found = attributed(attacker, vocabulary, TEXTS, ROWS, Gradients(baseline, 100))
+    p = attacker.probabilities(*vocabulary.padded(TEXTS, ROWS)).numpy()
+    log_odds = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
+    told = np.stack([own.sum(axis=0) for own in found.words]) + found.rest
+    scale = 2 if n_outputs == 1 else 1  # two groups: against the other, not against the mean
+    assert told == pytest.approx(scale * log_odds, abs=2e-3)
+
+
+def test_a_sum_of_words_is_given_to_its_words() -> None:
+    vocabulary = Vocabulary(TEXTS, ROWS)
+    encoder = Sums(vocabulary.size)
+    attacker = attacker_of(encoder)
+    found = attributed(attacker, vocabulary, TEXTS, ROWS, Gradients(steps=1))
+    tokens, _ = vocabulary.padded(TEXTS, ROWS[:1])
+    expected = (encoder.vectors(tokens[0]) @ attacker.head.weight[0]).tolist()
+    assert found.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_zero_baseline_says_what_the_attacker_says_of_no_words() -> None:
+    vocabulary = Vocabulary(TEXTS, ROWS)
+    attacker = attacker_of(Sums(vocabulary.size))
+    found = attributed(attacker, vocabulary, TEXTS, ROWS, HOW)
+    assert found.rest[:, 1] == pytest.approx(float(attacker.head.bias[0].detach()), abs=1e-6)
+
+
+def test_every_word_of_a_caption_has_a_part() -> None:
+    vocabulary = Vocabulary(TEXTS, ROWS)
+    found = attributed(attacker_of(Sums(vocabulary.size)), vocabulary, TEXTS, ROWS, HOW)
+    assert [len(own) for own in found.words] == TEXTS.lengths.tolist()
+
+
+def test_too_few_steps_are_noticed() -> None:
+    vocabulary = Vocabulary(TEXTS, ROWS)
+    torch.manual_seed(1)
+    encoder = chosen("encoder", "rnn").build(vocabulary.size)
+    with torch.no_grad():
+        encoder.vectors.weight *= 20  # far from linear
+    own = attacker_of(encoder)
+    rough, fine = (
+        attributed(own, vocabulary, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500)
+    )
+    assert fine < 0.02 < rough
+
+
+@pytest.mark.parametrize(("encoder", "n_classes"), [("lstm", 2), ("lstm", 3), ("transformer1", 2)])
+def test_a_planted_word_comes_first(encoder: str, n_classes: int) -> None:
+    own = fit(encoder, n_classes)
+    ranked = [own.grams[f] for f in np.argsort(-own.numbers[:, 0]) if own.grams[f]]
+    assert ranked[0] in {(word,) for word in TELLING[:n_classes]}
+
+
+def test_a_planted_word_points_to_its_group(lstm: NetworkFit) -> None:
+    towards = dict(zip(lstm.grams, lstm.numbers[:, 1], strict=True))
+    assert towards[("flower",)] > 0 > towards[("truck",)]
+
+
+def test_all_gains_are_the_log_odds_of_the_metrics_attacker(lstm: NetworkFit) -> None:
+    (split,) = splits()
+    data = labelled()
+    answers = probe().fit_predict(data, [split])
+    probs, truth = answers.probs[0], answers.truth[0]
+    rows = np.arange(len(truth))
+    expected = np.log(probs[rows, truth] / probs[rows, 1 - truth]).mean()
+    assert lstm.numbers[:, 0].sum() == pytest.approx(expected, rel=0.02)
+
+
+def test_the_words_of_an_example_add_up_to_its_log_odds(lstm: NetworkFit) -> None:
+    (example, *_) = lstm.examples("model", [str(i) for i in range(N)], 1)
+    row = int(example.image)
+    _, rest = lstm.parts(row)
+    sign = 1 if example.group == "female" else -1
+    total = sign * (sum(weight for _, weight in example.words) + rest[1])
+    assert total == pytest.approx(example.log_odds)
+
+
+def test_an_image_drawn_once_each_changes_nothing(lstm: NetworkFit) -> None:
+    assert lstm.resampled[0] == pytest.approx(lstm.numbers)
+
+
+def test_a_word_that_a_resampling_lacks_keeps_its_coefficient() -> None:
+    (split,) = splits()
+    data = named(labelled())
+    counts = np.ones((1, N))
+    counts[0, data.captions.mentions(["truck"])] = 0
+    own = fits(probe(), data, split, counts, HOW)
+    at = own.grams.index(("truck",))
+    assert own.resampled[0, at, 1] == own.numbers[at, 1]
+    assert own.resampled[0, at, 0] == 0
+
+
+def test_the_captions_of_a_word_are_counted_once_each(lstm: NetworkFit) -> None:
+    held = dict(zip(lstm.grams, lstm.captions.tolist(), strict=True))
+    assert held[("truck",)] == int(lstm.data.captions.mentions(["truck"]).sum())
+    assert held[()] == 0
+
+
+def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bias_pipeline.attackers import neural
+
+    failed = iter([True, False])
+    monkeypatch.setattr(neural, "_failed", lambda *_: next(failed))
+    rows = np.arange(N)
+    own = probe(trainer=flags(max_epochs=1)).attacker(labelled(), Job(5, rows[:60], rows[60:]))
+    assert own.seed == derived_seed("retry", 5, 1)
+
+
+def test_model_and_human_sides_are_compared() -> None:
+    corpus = leaky_corpus(n=200, model_leak=1.0, human_leak=0.5)
+    found = words(lic(probe=probe(), positions=1), corpus, (0, 12), resamples=3, how=HOW)
+    assert found.method == "integrated gradients, zero baseline, 20 steps"
+    added = max(
+        (w for w in found.words if w.side == "difference" and w.gram), key=lambda w: w.gain.value
+    )
+    assert added.gram in {("truck",), ("flower",)}
+
+
+def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
+    texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
+    records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
+    quick = probe(trainer=flags(max_epochs=2))
+    found = words(lic(probe=quick), make_corpus(records), [0], resamples=2, how=HOW)
+    assert {abs(w.gain.value) for w in found.words if w.side == "difference"} == {0.0}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """An encoder without word vectors: how long a caption is."""
+
+    def build(self, n_words: int) -> nn.Module:
+        del n_words
+
+        class Net(nn.Module):
+            output_dim = 1
+
+            def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+                return lengths[:, None].float()
+
+        return Net()
+
+
+def test_an_encoder_without_word_vectors_is_refused() -> None:
+    blind = NeuralProbe(Counting(), chosen("head", "linear"), {}, 32, flags(), processes=1)
+    with pytest.raises(UsageError, match="0 layers of word vectors"):
+        fits(blind, named(labelled()), splits()[0], np.ones((2, N)), HOW)
+
+
+def test_attackers_trained_by_several_processes_are_refused() -> None:
+    together = probe(trainer=flags(devices=2), processes=1)
+    with pytest.raises(UsageError, match="devices=1"):
+        fits(together, named(labelled()), splits()[0], np.ones((2, N)), HOW)
+
+
+def test_without_captum_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    with pytest.raises(ResourceError, match=r"bias_pipeline\[words\]"):
+        fits(probe(), named(labelled()), splits()[0], np.ones((2, N)), HOW)
+
+
+def test_few_steps_are_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(gradients, "TOLERATED", -1.0)
+    rows = np.arange(N)
+    split = Split(0, rows[:180], rows[180:], rows[:0], balanced=False)
+    quick = probe(trainer=flags(max_epochs=1))
+    fits(quick, named(labelled()), split, np.ones((2, N)), HOW)
+    assert "raise --steps" in caplog.text

@@ -1,0 +1,221 @@
+"""Which words give the attribute away: exact, and the same attackers as the score's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.convex import ConvexProbe, Design
+from bias_pipeline.attackers.probe import Job, Probe
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.predictions import FloatArray, Labelled
+from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.errors import UsageError
+from bias_pipeline.explain.linear import fits, targets, votes_of, word_parts
+from bias_pipeline.explain.words import Word, Words, words
+from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.scoring import Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.tokenize import Tokenize
+from tests.corpora import GENDER, leaky_corpus, make_corpus
+
+SEEDS = (0, 12)
+
+
+def lic(**changes: object) -> LIC:
+    parts = {
+        "attribute": GENDER,
+        "transforms": [Tokenize()],
+        "probe": ConvexProbe(Ngram()),
+        "split": SplitRule(test_share=0.3),
+        "scoring": Lic(),
+        "stats": Bootstrap(),
+    }
+    return LIC(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return leaky_corpus(n=120)
+
+
+@pytest.fixture(scope="module")
+def found(corpus: Corpus) -> Words:
+    return words(lic(), corpus, SEEDS, resamples=10)
+
+
+def word(found: Words, side: str, *gram: str) -> Word:
+    (own,) = (w for w in found.words if (w.side, w.gram) == (side, gram))
+    return own
+
+
+def margins(corpus: Corpus, side: str) -> list[float]:
+    """Mean log-odds of the truth that the metric's own attackers answered, a number a seed."""
+    metric = lic()
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+    own = [p for p in score.predictions if p.name.partition(":")[0] == side]
+    assert own
+    per_part = [
+        [np.log(q[np.arange(len(t)), t] / q[np.arange(len(t)), 1 - t]).mean() for _, t, q in p]
+        for p in own
+    ]
+    return np.mean(per_part, axis=0).tolist()
+
+
+@pytest.mark.parametrize("side", ["model", "human"])
+def test_all_gains_are_the_log_odds_of_the_metrics_attackers(
+    corpus: Corpus, found: Words, side: str
+) -> None:
+    expected = float(np.mean(margins(corpus, side)))
+    assert word(found, side).gain.value == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_planted_words_give_most_away(found: Words) -> None:
+    ranked = [w.gram for w in found.words if w.side == "model" and len(w.gram) == 1]
+    assert set(ranked[:2]) == {("truck",), ("flower",)}
+
+
+def test_a_coefficient_points_to_its_group(found: Words) -> None:
+    assert word(found, "model", "flower").coefficients["female"].low > 0
+    assert word(found, "model", "truck").coefficients["female"].high < 0
+
+
+def test_the_difference_is_model_minus_human(found: Words) -> None:
+    model, human, both = (word(found, s, "truck") for s in ("model", "human", "difference"))
+    assert both.gain.value == pytest.approx(model.gain.value - human.gain.value)
+
+
+def test_what_the_captioner_exaggerates_it_added(found: Words) -> None:
+    assert word(found, "difference").gain.low > 0
+
+
+def test_the_words_of_an_example_add_up_to_its_log_odds(corpus: Corpus) -> None:
+    fit = one_fit(corpus)
+    intercept = fit.votes[-1]
+    for example in fit.examples("model", corpus.ids, 3):
+        sign = 1 if example.group == "female" else -1
+        total = sign * sum(weight for _, weight in example.words)
+        assert total + intercept[1] * sign == pytest.approx(example.log_odds)
+
+
+def test_examples_are_test_captions(corpus: Corpus, found: Words) -> None:
+    (split, _) = lic().draw_splits(corpus, SEEDS)
+    tested = {corpus.ids[row] for row in split.test}
+    assert found.examples
+    assert {example.image for example in found.examples} <= tested
+
+
+def test_no_example_is_told_twice(found: Words) -> None:
+    told = [(e.side, e.group, tuple(w for w, _ in e.words)) for e in found.examples]
+    assert len(told) == len(set(told))
+
+
+def table(corpus: Corpus) -> Labelled:
+    return Labelled("model", corpus.model, corpus.groupings["gender"].codes, 2, ("male", "female"))
+
+
+def one_fit(corpus: Corpus, counts: list[float] | None = None):  # type: ignore[no-untyped-def]
+    (split,) = lic().draw_splits(corpus, [0])
+    drawn = np.array([counts or np.ones(len(corpus))])
+    return fits(ConvexProbe(Ngram()), table(corpus), split, drawn)
+
+
+def test_an_image_drawn_once_each_changes_nothing(corpus: Corpus) -> None:
+    fit = one_fit(corpus)
+    assert np.allclose(fit.resampled[0], fit.numbers, atol=1e-4)
+
+
+def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus: Corpus) -> None:
+    """Against a second implementation: the captions written out as often as they were drawn."""
+    generator = np.random.default_rng(3)
+    counts = generator.poisson(1, len(corpus)).astype(float)
+    fit = one_fit(corpus, counts.tolist())
+    (split,) = lic().draw_splits(corpus, [0])
+    train, _ = split.select(corpus.model.images, corpus.groupings["gender"].codes)
+    encoder = Ngram()
+    index = encoder.index(corpus.model)
+    rows = np.repeat(train, counts[train].astype(int))
+    x = encoder.encode(index, rows, encoder.select(index, train))
+    y = corpus.groupings["gender"].codes[rows][:, None]
+    assert np.allclose(fit.resampled[0][:, 1:], Design(x, 0.1).fit(y), atol=1e-4)
+
+
+def test_a_resampling_without_test_captions_keeps_the_attackers_own(corpus: Corpus) -> None:
+    (split,) = lic().draw_splits(corpus, [0])
+    counts = np.ones(len(corpus))
+    counts[split.test] = 0
+    fit = one_fit(corpus, counts.tolist())
+    assert np.isfinite(fit.resampled).all()
+
+
+def test_three_groups_have_votes_against_their_mean() -> None:
+    captions = Captions.from_texts(["red car", "big dog", "old cat"] * 20)
+    labels = np.tile(np.arange(3), 20)
+    data = Labelled("model", captions, labels, 3, ("a", "b", "c"))
+    rows = np.arange(60)
+    split = Split(0, rows[:30], rows[30:], rows[:0], balanced=False)
+    fit = fits(ConvexProbe(Ngram()), data, split, np.ones((1, 60)))
+    assert np.allclose(fit.votes.sum(axis=1), 0, atol=1e-9)
+    assert fit.votes[fit.grams.index(("dog",))].argmax() == 1
+    assert fit.numbers.shape == (len(fit.grams), 4)
+
+
+def test_two_groups_are_one_column_of_targets() -> None:
+    assert targets(np.array([0, 1]), 2).tolist() == [[0], [1]]
+    assert targets(np.array([0, 2]), 3).tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+def test_votes_of_two_groups_are_opposite() -> None:
+    assert votes_of(np.array([[1.5], [-2.0]])).tolist() == [[-1.5, 1.5], [2.0, -2.0]]
+
+
+def test_words_without_a_vote_have_none() -> None:
+    assert word_parts(["b"], {("a",): np.ones(2)}, 2).tolist() == [[0.0, 0.0]]
+
+
+def test_without_human_captions_the_model_side_stands_alone() -> None:
+    records = [
+        Record(str(i), f"a {('truck', 'flower')[i % 2]}", (), {"gender": "mf"[i % 2]})
+        for i in range(60)
+    ]
+    found = words(lic(), make_corpus(records), [0], resamples=2)
+    assert {w.side for w in found.words} == {"model"}
+
+
+def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
+    texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
+    records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
+    found = words(lic(), make_corpus(records), SEEDS, resamples=5)
+    assert {abs(w.gain.value) for w in found.words if w.side == "difference"} == {0.0}
+
+
+def test_a_start_changes_the_end_by_no_more_than_the_tolerance(corpus: Corpus) -> None:
+    encoder = Ngram()
+    index = encoder.index(corpus.model)
+    rows = np.arange(len(corpus.model))
+    x = encoder.encode(index, rows, encoder.select(index, rows))
+    y = corpus.groupings["gender"].codes[:, None]
+    cold = Design(x, 0.1).fit(y)
+    assert np.allclose(Design(x, 0.1).fit(y, start=cold + 0.5), cold, atol=1e-3)
+
+
+def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:
+    class Other(Probe):
+        @property
+        def spec(self) -> dict[str, object]:
+            return {}
+
+        def train(self, data: Labelled, jobs: Sequence[Job]) -> list[FloatArray]:
+            return []
+
+    with pytest.raises(UsageError, match="encoder=ngram"):
+        words(lic(probe=Other()), corpus, SEEDS)
+
+
+def test_one_resampling_is_refused(corpus: Corpus) -> None:
+    with pytest.raises(UsageError, match="at least 2"):
+        words(lic(), corpus, SEEDS, resamples=1)

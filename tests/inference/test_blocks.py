@@ -1,0 +1,204 @@
+"""Finished blocks: whole or absent, never mixed, gathered once."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, find_store
+from bias_pipeline.inference.shards import blocks_of
+
+IDS = tuple(str(number) for number in range(300))
+
+
+def store_of(root: Path, **settings: Any) -> BlockStore:
+    return BlockStore(root, {"job": "caption", **settings}, "a model")
+
+
+def fill(store: BlockStore, ids: tuple[str, ...] = IDS) -> None:
+    store.plan(ids)
+    for own in blocks_of(ids):
+        store.put(Block(own, [1] * len(own), [f"a {i}" for i in own], [None] * len(own)))
+
+
+def captions(store: BlockStore) -> dict[str, str]:
+    tables, _ = store.gather()
+    found = [pair for t in tables for pair in zip(*t.to_pydict().values(), strict=True)]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def test_everything_is_gathered_once(tmp_path: Path) -> None:
+    fill(store_of(tmp_path))
+    assert captions(store_of(tmp_path)) == {i: f"a {i}" for i in IDS}
+
+
+def test_vectors_come_back_as_they_were(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(2, 5)).astype(np.float32)
+    store = store_of(tmp_path)
+    store.put(Block(("1", "2", "3"), [1, 1, 1], [*vectors, None], [None, None, "broken"]))
+    table = store.read(("1", "2", "3"))
+    assert table is not None
+    assert table["value"].to_pylist() == [*vectors.tolist(), None]
+
+
+def test_a_block_that_was_not_computed_is_missing(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    fill(store)
+    ids = blocks_of(IDS)[7]
+    store._path(ids).unlink()
+    assert store.gather()[1] == dict.fromkeys(ids, NOT_YET)
+
+
+def test_an_unreadable_image_is_missing_with_its_reason(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    store.plan(["1"])
+    store.put(Block(("1",), [0], [None], ["the file is empty"]))
+    assert store.gather() == ([], {"1": "the file is empty"})
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "foreign"])
+def test_a_damaged_block_counts_as_absent(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = store_of(tmp_path)
+    fill(store)
+    first, second = blocks_of(IDS)[:2]
+    content = bytearray(store._path(first).read_bytes())
+    if damage == "flip":
+        content[content.index(b"a " + first[0].encode())] ^= 1
+    changed = {"cut": content[:-9], "foreign": store._path(second).read_bytes()}
+    store._path(first).write_bytes(changed.get(damage, content))
+    assert not store.has(first, [1] * len(first))
+
+
+def test_another_size_of_a_photo_is_another_photo(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    store.put(Block(("1", "2"), [10, 20], ["a", "b"], [None, None]))
+    assert not store.has(("1", "2"), [10, 30])
+
+
+def test_other_settings_never_share_a_block(tmp_path: Path) -> None:
+    fill(store_of(tmp_path, prompt=""))
+    assert store_of(tmp_path, prompt="a").read(blocks_of(IDS)[0]) is None
+
+
+def test_the_latest_plan_is_gathered(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    fill(store, IDS[:100])
+    fill(store, IDS)
+    fewer = store_of(tmp_path)
+    fewer.plan(IDS[:100])
+    newest = max(store.folder.glob("plans/*"), key=lambda path: path.stat().st_mtime_ns)
+    os.utime(newest, (2e9, 2e9))  # whatever the resolution of this disk's clock
+    assert set(captions(fewer)) == set(IDS[:100])
+
+
+def test_writers_of_one_block_do_no_harm(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=fill, args=(store_of(tmp_path),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(captions(store_of(tmp_path))) == len(IDS)
+    assert list(tmp_path.rglob("*.tmp")) == []
+
+
+def test_two_runs_are_refused_with_both_names(tmp_path: Path) -> None:
+    one, two = store_of(tmp_path, prompt=""), store_of(tmp_path, prompt="a photo of")
+    fill(one)
+    fill(two)
+    with pytest.raises(DataError, match="must not be mixed") as refused:
+        find_store(tmp_path, "caption")
+    assert all(own.signature in str(refused.value) for own in (one, two))
+    assert "prompt='a photo of'" in str(refused.value)
+
+
+def test_the_first_digits_choose_a_run(tmp_path: Path) -> None:
+    one, two = store_of(tmp_path, prompt=""), store_of(tmp_path, prompt="a photo of")
+    fill(one)
+    fill(two)
+    assert find_store(tmp_path, "caption", two.signature[:6]).settings == two.settings
+
+
+def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    fill(store_of(tmp_path))
+    with pytest.raises(ResourceError, match="no run 'ffff'"):
+        find_store(tmp_path, "caption", "ffff")
+
+
+def test_another_kind_of_run_is_not_gathered(tmp_path: Path) -> None:
+    fill(store_of(tmp_path))
+    with pytest.raises(ResourceError, match="no blocks of 'embed'"):
+        find_store(tmp_path, "embed")
+
+
+def test_changed_settings_are_refused(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    fill(store)
+    path = store.folder / "settings.json"
+    told = json.loads(path.read_text())
+    told["settings"]["prompt"] = "another"
+    path.write_text(json.dumps(told))
+    with pytest.raises(DataError, match="the settings were changed"):
+        find_store(tmp_path, "caption")
+
+
+def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    fill(store)
+    (plan,) = store.folder.glob("plans/*")
+    plan.write_text('["1", "1"]')
+    with pytest.raises(DataError, match="is damaged; start the job again"):
+        store_of(tmp_path).gather()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ResourceError, match="cannot write to"):
+        store_of(tmp_path / "file").plan(["1"])
+
+
+@pytest.mark.parametrize("kind", ["plans/*.json", "settings.json"])
+def test_a_cut_file_blocks_gathering_until_the_job_is_started_again(
+    tmp_path: Path, kind: str
+) -> None:
+    store = store_of(tmp_path)
+    fill(store)
+    (path,) = store.folder.glob(kind)
+    content = path.read_bytes()
+    path.write_bytes(content[:-3])
+    with pytest.raises(DataError):
+        gathered_again(tmp_path)
+    again = store_of(tmp_path)
+    fill(again)
+    assert path.read_bytes() == content
+    assert len(gathered_again(tmp_path)[0]) > 0
+
+
+def gathered_again(root: Path) -> tuple[list[Any], dict[str, str]]:
+    (job,) = {store_of(root).settings["job"]}
+    return find_store(root, str(job)).gather()
+
+
+def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path: Path) -> None:
+    store, ids = store_of(tmp_path), IDS[:60]
+    store.put(Block(ids, [1] * 60, [f"a {i}" for i in ids], [None] * 60))
+    path = store._path(ids)
+    content, read = path.read_bytes(), 0
+    generator = np.random.default_rng(0)
+    for place, bit in zip(
+        generator.integers(0, len(content), 300), generator.integers(0, 8, 300), strict=True
+    ):
+        own = bytearray(content)
+        own[place] ^= 1 << bit
+        path.write_bytes(bytes(own))
+        read += store.read(ids) is not None
+    assert read == 0

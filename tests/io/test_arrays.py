@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import hashlib
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.arrays import ArrayCache
+
+
+@given(
+    hnp.arrays(
+        np.float64,
+        hnp.array_shapes(min_dims=1, max_dims=3, min_side=0),
+        elements=st.floats(allow_nan=False, allow_infinity=False),
+    )
+)
+def test_an_array_comes_back_as_it_was(tmp_path_factory, array) -> None:  # type: ignore[no-untyped-def]
+    cache = ArrayCache(tmp_path_factory.mktemp("cache"))
+    cache.put("abc", array)
+    np.testing.assert_array_equal(cache.get("abc"), array)
+
+
+def test_e19_a_flipped_byte_counts_as_absent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = ArrayCache(tmp_path)
+    cache.put("abc", np.ones(3))
+    path = tmp_path / "ab" / "abc"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(bytes(content))
+    with caplog.at_level(logging.WARNING):
+        assert cache.get("abc") is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_not_kept(tmp_path: Path, value: float) -> None:
+    cache = ArrayCache(tmp_path)
+    cache.put("abc", np.array([0.5, value]))
+    assert cache.get("abc") is None
+
+
+def forged(path: Path, body: bytes) -> None:
+    """An entry whose checksum fits, whatever it holds."""
+    path.parent.mkdir()
+    path.write_bytes(hashlib.sha256(path.name.encode() + body).digest() + body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        np.array([1, 1], "<i8").tobytes() + np.array([np.nan], "<f8").tobytes(),
+        np.array([1, 7], "<i8").tobytes() + np.array([0.5], "<f8").tobytes(),
+        np.array([-1, 7], "<i8").tobytes(),
+        b"",
+        b"abc",
+    ],
+    ids=["nan", "another shape", "negative axes", "empty", "no array"],
+)
+def test_e19_a_forged_entry_counts_as_absent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    forged(tmp_path / "ab" / "abc", body)
+    assert ArrayCache(tmp_path).get("abc") is None
+    assert "damaged" in caplog.text
+
+
+def test_a_folder_in_the_place_of_an_entry_counts_as_absent(tmp_path: Path) -> None:
+    (tmp_path / "ab" / "abc").mkdir(parents=True)
+    assert ArrayCache(tmp_path).get("abc") is None
+
+
+def test_e19_an_entry_under_another_key_counts_as_absent(tmp_path: Path) -> None:
+    cache = ArrayCache(tmp_path)
+    cache.put("abc", np.ones(3))
+    (tmp_path / "ab" / "abc").rename(tmp_path / "ab" / "abd")
+    assert cache.get("abd") is None
+
+
+def test_a_truncated_entry_counts_as_absent(tmp_path: Path) -> None:
+    cache = ArrayCache(tmp_path)
+    cache.put("abc", np.ones(3))
+    path = tmp_path / "ab" / "abc"
+    path.write_bytes(path.read_bytes()[:20])
+    assert cache.get("abc") is None
+
+
+def test_a_folder_that_cannot_be_made_is_a_resource_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="cannot write the cache"):
+        ArrayCache(tmp_path / "file").put("abc", np.ones(3))
+
+
+def test_e18_sixteen_writers_of_one_entry_never_leave_it_torn(tmp_path: Path) -> None:
+    arrays = [np.full((50, 3), float(n)) for n in range(16)]
+
+    def write_and_read(array: np.ndarray) -> bool:
+        cache = ArrayCache(tmp_path)
+        for _ in range(20):
+            cache.put("abc", array)
+            found = cache.get("abc")
+            if found is None or len(np.unique(found)) != 1:
+                return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(write_and_read, arrays))
+
+
+def test_e18_writers_leave_nothing_temporary(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: ArrayCache(tmp_path).put("abc", np.ones(n + 1)), range(64)))
+    assert [path.name for path in (tmp_path / "ab").iterdir()] == ["abc"]
+
+
+def test_e13_a_full_disk_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    cache = ArrayCache(tmp_path)
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(ResourceError, match="No space left"):
+        cache.put("abc", np.ones(3))
+    assert list((tmp_path / "ab").iterdir()) == []

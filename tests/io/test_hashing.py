@@ -1,0 +1,86 @@
+"""Random numbers by name: purposes, seeds and parts do not share their numbers."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.datasets.scenes.streams import uniforms
+from bias_pipeline.io.hashing import PURPOSES, derived_seed, keys_of, mix, stream
+
+N = 4000
+KEYS = keys_of(map(str, range(N)))
+SEEDS = st.integers(0, 2**32 - 1)
+CHANCE = 5.5 / np.sqrt(N)  # sd of a correlation; 5.5 of them happen once in 26 million
+
+
+def correlation(one: np.ndarray, two: np.ndarray) -> float:
+    return float(np.corrcoef(one.astype(float), two.astype(float))[0, 1])
+
+
+@pytest.mark.parametrize(("one", "two"), list(combinations(PURPOSES, 2)))
+@given(seed=SEEDS)
+def test_streams_of_two_purposes_are_unrelated(one: str, two: str, seed: int) -> None:
+    found = correlation(stream(one, seed, KEYS), stream(two, seed, KEYS))
+    assert abs(found) < CHANCE
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+@given(seed=SEEDS)
+def test_one_purpose_does_not_choose_among_those_another_has_chosen(
+    purpose: str, seed: int
+) -> None:
+    """Label noise once fell on test images alone: the tenth that the split had picked."""
+    if purpose == "split":
+        return
+    tested = np.argsort(stream("split", seed, KEYS))[: N // 10]
+    chosen = np.argsort(stream(purpose, seed, KEYS))[: N // 10]
+    expected, deviation = N / 100, np.sqrt(N / 100 * 0.9 * 0.9)
+    assert abs(len(np.intersect1d(tested, chosen)) - expected) < 5.5 * deviation
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+@given(seed=SEEDS)
+def test_streams_of_neighbouring_seeds_are_unrelated(purpose: str, seed: int) -> None:
+    found = correlation(stream(purpose, seed, KEYS), stream(purpose, seed + 1, KEYS))
+    assert abs(found) < CHANCE
+
+
+@given(seed=SEEDS, part=st.integers(0, 2**32))
+def test_parts_of_a_purpose_are_unrelated(seed: int, part: int) -> None:
+    parts = np.array([part, part + 1], np.uint64)[:, None]
+    assert abs(correlation(*stream("resample", seed, KEYS, parts))) < CHANCE
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+@given(seed=SEEDS)
+def test_the_embedded_data_are_drawn_apart_from_what_is_done_with_them(
+    purpose: str, seed: int
+) -> None:
+    rows = np.arange(N)
+    drawn = uniforms(seed, rows.tolist(), 1, ["place"])[:, 0]
+    assert abs(correlation(drawn, stream(purpose, seed, rows.astype(np.uint64)))) < CHANCE
+
+
+def test_the_split_keeps_the_stream_that_attackers_were_trained_by() -> None:
+    seed = np.array([12], np.uint64)
+    np.testing.assert_array_equal(stream("split", 12, KEYS), mix(KEYS ^ mix(seed)))
+
+
+def test_words_fill_their_range_evenly() -> None:
+    found = stream("noise", 0, KEYS) >> np.uint64(60)
+    assert np.bincount(found.astype(int), minlength=16) == pytest.approx(N / 16, abs=90)
+
+
+@given(seed=SEEDS, number=st.integers(1, 9))
+def test_derived_seeds_are_no_seed_that_a_user_names(seed: int, number: int) -> None:
+    assert 2**32 < derived_seed("retry", seed, number) < 2**63
+
+
+def test_an_unknown_purpose_has_no_stream() -> None:
+    with pytest.raises(KeyError):
+        stream("luck", 0, KEYS)

@@ -1,0 +1,116 @@
+"""Where long work is: how it is told, and when."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.io import progress
+from bias_pipeline.io.progress import Bar, bar, track
+from bias_pipeline.sweeps.sweep_bar import SweepBar, sweep_bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def ended(folder: Path, number: int, status: str) -> None:
+    (folder / str(number)).mkdir()
+    (folder / str(number) / "outcome.json").write_text(json.dumps({"status": status}))
+
+
+def aged(bar: Bar, monkeypatch: pytest.MonkeyPatch, seconds: float) -> Bar:
+    monkeypatch.setattr(bar, "_start", time.monotonic() - seconds)
+    return bar
+
+
+def test_a_log_has_a_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(progress, "LINE_S", 0.05)
+    with bar("lic sat") as opened:
+        opened.total = 3
+        time.sleep(0.3)  # one step, however long, does not make it silent
+    assert 2 <= log.getvalue().count("lic sat: 0 of 3\n") <= 6
+
+
+def test_what_is_short_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (io.StringIO(), Terminal()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with bar("lic sat"):
+            assert list(track("abc", 3)) == ["a", "b", "c"]
+        assert stream.getvalue() == ""
+
+
+def test_a_terminal_shows_the_sweep_and_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "PATIENCE_S", 0)
+    monkeypatch.setattr(progress, "DRAW_S", 0.05)
+    with bar("cells") as outer:
+        outer.total = 7
+        with bar("lic sat"):
+            list(track("a", 1))
+            time.sleep(0.4)
+    assert "cells: 0 of 7" in screen.getvalue()
+    assert "lic sat: 1 of 1" in screen.getvalue()
+
+
+def test_a_bar_within_another_is_told_with_it() -> None:
+    with bar("cells") as outer:
+        outer.total = 7
+        with bar("lic sat"):
+            assert outer.sentence() == "cells: 0 of 7 (lic sat)"
+        assert outer.sentence() == "cells: 0 of 7"
+
+
+def test_time_left_is_that_of_the_steps_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = aged(Bar("x"), monkeypatch, 30.0)
+    own.total, own.done = 4, 1
+    assert own.sentence() == "x: 1 of 4, about 90 s left"
+
+
+def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
+    own = SweepBar(tmp_path, ["lic"] * 3, 5)
+    assert own.place() == "cell 1 of 3"
+    ended(tmp_path, 0, "done")
+    own.look()
+    assert own.place() == "cell 2 of 3"
+    ended(tmp_path, 1, "failed")
+    ended(tmp_path, 2, "done")
+    own.look()
+    assert own.place() == "cell 3 of 3"
+
+
+def test_cached_cells_do_not_shorten_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = aged(SweepBar(tmp_path, ["lic"] * 4, 5), monkeypatch, 60.0)
+    ended(tmp_path, 0, "cached")
+    ended(tmp_path, 1, "cached")
+    own.look()
+    assert own.seconds_left() is None
+    ended(tmp_path, 2, "done")
+    own.look()
+    assert own.seconds_left() == pytest.approx(60.0, rel=0.01)
+
+
+def test_a_dear_metric_takes_more_of_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = aged(SweepBar(tmp_path, ["gender_error", "dbac"], 5), monkeypatch, 1.0)
+    ended(tmp_path, 0, "done")
+    own.look()
+    assert (own.seconds_left() or 0) > 20
+
+
+def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path: Path) -> None:
+    own = sweep_bar(tmp_path, ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"], [0, 12])
+    assert own.total == 4
+    assert own.weights[0] == own.weights[1] < own.weights[2] == own.weights[3]

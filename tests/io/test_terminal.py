@@ -1,0 +1,119 @@
+"""What data say is shown on a terminal and in logs, never obeyed."""
+
+from __future__ import annotations
+
+import ast
+import io
+import logging
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from bias_pipeline.io import terminal
+from bias_pipeline.io.progress import Bar, _Screen
+from bias_pipeline.io.terminal import guard, printable, say, warn
+from tests.test_layers import MODULES, PACKAGE
+
+# Colour, a title, another line, a line written over, reversed, hidden, joined, invisible letters,
+# half a sign, rich's own markup.
+HOSTILE = (
+    "a\x1b[31mb\x1b]0;x\x07\nerror: c\rd\x9b2J\u202ee\u2066f\u200bg"
+    "\u200dh\ufeffi\u3164j\u115fk\ud83dl"
+)
+SHOWN = (
+    r"a\x1b[31mb\x1b]0;x\x07\nerror: c\rd\x9b2J\u202ee\u2066f\u200bg"
+    r"\u200dh\ufeffi\u3164j\u115fk\ud83dl"
+)
+MARKUP = "[red]:dog:[/] [/no]"
+
+
+def test_signs_that_a_terminal_obeys_are_written_out() -> None:
+    assert printable(HOSTILE) == SHOWN
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_nothing_but_signs_that_show_is_left(text: str) -> None:
+    left = {unicodedata.category(sign) for sign in printable(text)}
+    assert left.isdisjoint({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="\u2800\u3164")))
+def test_writing_of_people_stays(text: str) -> None:
+    assert printable("Ḿ 日本 عربي -½" + text).startswith("Ḿ 日本 عربي -½")
+
+
+def test_lines_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    say(HOSTILE, 1)
+    warn(HOSTILE)
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == (f"{SHOWN}\n1\n", f"{SHOWN}\n")
+
+
+def test_a_bar_obeys_no_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bias_pipeline.io.progress.PATIENCE_S", 0.0)
+    screen = _Screen(Bar(HOSTILE + MARKUP))
+    screen.tell()
+    drawn = screen._drawn
+    assert drawn is not None
+    drawn.stop()
+    label = drawn.columns[0](drawn.tasks[0])
+    assert isinstance(label, Text)
+    assert label.plain == SHOWN + MARKUP
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """What a handler wrote while the log is guarded."""
+    before = logging.getLogRecordFactory()
+    guard()
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger("a.library").addHandler(handler)
+    yield stream
+    logging.getLogger("a.library").removeHandler(handler)
+    logging.setLogRecordFactory(before)
+
+
+def test_logs_are_lines(logged: io.StringIO) -> None:
+    logging.getLogger("a.library").warning("of %s", HOSTILE)
+    assert logged.getvalue() == f"of {SHOWN}\n"
+
+
+def test_the_text_of_a_logged_exception_is_shown(logged: io.StringIO) -> None:
+    try:
+        raise ValueError("x\x1b[8my\u202e")
+    except ValueError:
+        logging.getLogger("a.library").exception("failed")
+    assert "ValueError: x\\x1b[8my\\u202e\n" in logged.getvalue()
+    assert "\x1b" not in logged.getvalue()
+
+
+def test_the_text_of_the_last_exception_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    error = ValueError("x\x1b[8my")
+    terminal._excepthook(ValueError, error, None)
+    assert capsys.readouterr().err == "ValueError: x\\x1b[8my\n"
+
+
+# Children that answer their parent on stdout; what they say is read there, not shown.
+ANSWERING = {"datasets/_unpickle_child.py", "loggers/workspace.py"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_nothing_else_writes_to_a_terminal(path: Path) -> None:
+    if path.stem == "terminal" or str(path.relative_to(PACKAGE)) in ANSWERING:
+        return
+    tree = ast.parse(path.read_text())
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = {func.id for func in called if isinstance(func, ast.Name)}
+    assert names & {"print"} == set()
+    written = {
+        ast.unparse(func.value)
+        for func in called
+        if isinstance(func, ast.Attribute) and func.attr in ("write", "print")
+    }
+    assert written & {"sys.stdout", "sys.stderr", "console", "Console()"} == set()

@@ -1,0 +1,204 @@
+"""``report wandb``: one W&B run a cell, however often it is called."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bias_pipeline.commands.main import main
+from bias_pipeline.loggers import loggers
+from bias_pipeline.loggers.push import push, unanswered
+from bias_pipeline.results.store import ResultStore
+from tests.loggers.test_loggers import result, silent_server
+
+__all__ = ["silent_server"]  # a fixture
+
+LIBRARY = pytest.mark.skipif(
+    find_spec("wandb_workspaces") is None, reason="pip install 'bias_pipeline[track]'"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_MODE", "WANDB_API_KEY", "WANDB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("one", "two"):
+        ResultStore(tmp_path).save(result(name))
+    return tmp_path
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of runs that a server would have got; it takes all but those named ``refused``."""
+    ids: list[str] = []
+
+    def record_online(content: Any, folder: Path, timeout_s: float) -> bool:
+        ids.append(content["id"])
+        return content["id"] != "refused"
+
+    monkeypatch.setattr(loggers, "record_online", record_online)
+    monkeypatch.setattr(loggers, "has_key", lambda: True)
+    monkeypatch.setattr("bias_pipeline.loggers.push.reachable_server", lambda: "http://x")
+    return ids
+
+
+def offline(folder: Path) -> list[str]:
+    return sorted(path.name.rpartition("-")[2] for path in folder.glob("wandb/offline-run-*"))
+
+
+def test_offline_writes_one_run_a_cell_and_a_second_push_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", "wandb", str(folder), "--mode", "offline"]
+    assert [main(words), main(words)] == [0, 0]
+    assert offline(folder) == ["one", "two"]
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("2 runs written")
+    assert second.startswith("0 runs written")
+
+
+def test_what_the_logger_wrote_is_not_written_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wandb" / "offline-run-20260101_120000-one").mkdir(parents=True)
+    written: list[str] = []
+    monkeypatch.setattr(loggers, "record", lambda content, *_: written.append(content["id"]))
+    assert list(push(folder, mode="offline").new) == written == ["two"]
+
+
+def test_a_name_that_ends_alike_is_another_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wandb" / "offline-run-20260101_120000-not-one").mkdir(parents=True)
+    monkeypatch.setattr(loggers, "record", lambda *_: None)
+    assert list(push(folder, mode="offline").new) == ["one", "two"]
+
+
+def test_curves_of_training_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        {"side": "model", "seed": seed, "epoch": 1, "train_loss": loss}
+        for seed, loss in ((0, 0.5), (12, 0.75))
+    ]
+    folder = tmp_path / "runs"
+    ResultStore(folder).save(replace(result("one"), tables={"curves": lines}))
+    ResultStore(folder).save(result("two"))
+    told: dict[str, object] = {}
+    monkeypatch.setattr(
+        loggers, "record", lambda content, *_: told.update({content["id"]: content["history"]})
+    )
+    push(folder, mode="offline")
+    assert told == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
+
+
+def test_online_sends_a_run_once_to_each_place(folder: Path, sent: list[str]) -> None:
+    push(folder, mode="online")
+    push(folder, mode="online")
+    assert sent == ["one", "two"]
+    push(folder, mode="online", project="other")
+    assert sent == ["one", "two"] * 2
+
+
+def test_a_refused_run_is_sent_again_and_the_others_are_not(
+    folder: Path, sent: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ResultStore(folder).save(result("refused"))
+    words = ["report", "wandb", str(folder)]
+    assert [main(words), main(words)] == [5, 5]
+    assert sent == ["one", "refused", "refused"]
+    assert "the same command sends the rest" in capsys.readouterr().err
+
+
+def test_a_key_means_online(folder: Path, sent: list[str]) -> None:
+    assert push(folder).mode == "online"
+
+
+def test_the_environments_mode_counts_more_than_a_key(
+    folder: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert push(folder).new == sent == []
+
+
+@pytest.mark.parametrize("word", ["--mode=online", pytest.param("--workspace", marks=LIBRARY)])
+def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
+    word: str,
+    folder: Path,
+    silent_server: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setattr(
+        "bias_pipeline.loggers.push.unanswered", lambda url: unanswered(silent_server)
+    )
+    started = time.monotonic()
+    code = main(["report", "wandb", str(folder), word])
+    assert (code, time.monotonic() - started < 10) == (5, True)
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_an_address_where_nobody_is_is_a_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    closed = unanswered("http://127.0.0.1:1")
+    monkeypatch.setattr("bias_pipeline.loggers.push.unanswered", lambda url: closed)
+    assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_no_key_is_a_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(loggers, "has_key", lambda: False)
+    assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
+    assert "WANDB_API_KEY" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--mode", "of-line"], 2), (["--wrong"], 2), (["nowhere"], 5)]
+)
+def test_mistakes_are_told(words: list[str], code: int, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["report", "wandb", *words]) == code
+
+
+def test_an_empty_folder_has_nothing_to_push(tmp_path: Path) -> None:
+    assert main(["report", "wandb", str(tmp_path), "--mode", "offline"]) == 3
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as found:
+        thread = threading.Thread(target=found.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{found.server_address[1]}"
+        found.shutdown()
+        thread.join()
+
+
+def test_any_answer_is_one(server: str) -> None:
+    assert unanswered(server) == ""
+
+
+def test_a_closed_port_does_not_answer() -> None:
+    assert unanswered("http://127.0.0.1:1") != ""

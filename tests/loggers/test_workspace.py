@@ -1,0 +1,176 @@
+"""``report wandb --workspace``: what would be sent, held against the library's own classes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bias_pipeline.commands.main import main
+from bias_pipeline.loggers import workspace
+from bias_pipeline.results.store import Result, ResultStore
+from tests.loggers.test_loggers import result
+from tests.report.test_tables import row
+
+lacking = importlib.util.find_spec("wandb_workspaces") is None
+pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # the library's own
+needs_library = pytest.mark.skipif(lacking, reason="pip install 'bias_pipeline[track]'")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    ResultStore(tmp_path).save(result("one"))
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_MODE", "WANDB_API_KEY", "WANDB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def spec(headlines: list[str]) -> dict[str, Any]:
+    """What the server would get."""
+    view = workspace.build("team", "project", headlines)._to_model()
+    text = view.spec.model_dump_json(by_alias=True, exclude_none=True)
+    return dict(json.loads(text)["section"])
+
+
+def panels(headlines: list[str]) -> dict[str, list[dict[str, Any]]]:
+    sections = spec(headlines)["panelBankConfig"]["sections"]
+    return {own["name"]: own["panels"] for own in sections}
+
+
+def test_headlines_are_those_that_runs_have() -> None:
+    own = row(part="t_to_a")
+    results = [Result("a", [own, replace(own, part="group:a")], {}), Result("b", [row()], {})]
+    assert workspace.headlines_of(results) == ["score", "t_to_a"]
+
+
+@needs_library
+def test_every_headline_is_a_bar_chart() -> None:
+    found = panels(["score", "a_to_t"])["Headlines by study and captioner"]
+    assert [(own["viewType"], own["config"]["metrics"]) for own in found] == [
+        ("Bar Chart", ["score"]),
+        ("Bar Chart", ["a_to_t"]),
+    ]
+
+
+@needs_library
+def test_intervals_stand_beside_their_values() -> None:
+    (found,) = panels(["score"])["Intervals"]
+    assert found["config"]["metrics"] == ["score/ci_low", "score", "score/ci_high"]
+
+
+@needs_library
+def test_directions_are_drawn_against_each_other() -> None:
+    (found,) = panels(["a_to_t", "t_to_a"])["Directions"]
+    axes = (found["config"]["xAxis"], found["config"]["yAxis"])
+    assert (found["viewType"], axes) == ("Scatter Plot", ("summary:a_to_t", "summary:t_to_a"))
+
+
+@needs_library
+def test_one_direction_is_no_plane() -> None:
+    assert "Directions" not in panels(["score", "a_to_t"])
+
+
+@needs_library
+def test_runs_are_grouped_by_study_and_captioner() -> None:
+    assert spec(["score"])["runSets"][0]["grouping"] == [
+        {"section": "run", "name": "group"},
+        {"section": "config", "name": "captioner.value"},
+    ]
+
+
+@needs_library
+def test_more_runs_are_shown_than_ten() -> None:
+    assert spec(["score"])["settings"]["maxRuns"] == 100
+
+
+def test_another_project_has_another_workspace() -> None:
+    assert workspace.view_name("team", "one") != workspace.view_name("team", "two")
+
+
+class Server:
+    """What the library talks to: it keeps views by name."""
+
+    app_url = "https://x.invalid"
+
+    def __init__(self) -> None:
+        self.views: dict[str, dict[str, str]] = {}
+        self._service_api = self
+
+    def execute_graphql(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        if "mutation" not in query:
+            found = self.views.get(variables["viewName"])
+            return {"project": {"allViews": {"edges": [{"node": found}] if found else []}}}
+        name = variables["name"]
+        identity = variables.get("id", f"id-{len(self.views)}")
+        # A view without an id is a new one, whatever its name.
+        key = name if "id" in variables or name not in self.views else f"{name}-again"
+        self.views[key] = {
+            "id": identity,
+            "name": name,
+            "displayName": variables["displayName"],
+            "spec": variables["spec"],
+        }
+        return {"upsertView": {"view": self.views[key]}}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    import wandb
+
+    found = Server()
+    monkeypatch.setattr(wandb, "Api", lambda: found)
+    return found
+
+
+@needs_library
+def test_a_second_call_renews_the_workspace_of_the_first(server: Server) -> None:
+    first = workspace.save(workspace.build("team", "project", ["score"]))
+    second = workspace.save(workspace.build("team", "project", ["a_to_t"]))
+    assert (first == second, len(server.views)) == (True, 1)
+    (view,) = server.views.values()
+    assert '"a_to_t"' in view["spec"]
+
+
+@needs_library
+def test_the_address_is_that_of_the_workspace(server: Server) -> None:
+    url = workspace.save(workspace.build("team", "project", ["score"]))
+    name = workspace.view_name("team", "project").removeprefix("nw-").removesuffix("-v")
+    assert url == f"https://x.invalid/team/project?nw={name}"
+
+
+# --- through the door
+
+
+@needs_library
+def test_a_server_that_hangs_at_the_workspace_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "reachable_server", lambda: "http://x")
+    with pytest.raises(workspace.ResourceError, match=r"within 0\.01 s"):
+        workspace.save_workspace([], timeout_s=0.01)
+
+
+@needs_library
+def test_a_refusal_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "reachable_server", lambda: "http://x")
+    monkeypatch.setattr(workspace.sys, "executable", "/bin/false")
+    with pytest.raises(workspace.ResourceError, match="refused the workspace: no reason given"):
+        workspace.save_workspace([])
+
+
+def test_a_workspace_is_not_offline(folder: Path) -> None:
+    assert main(["report", "wandb", str(folder), "--workspace", "--mode", "offline"]) == 2
+
+
+def test_the_lacking_library_is_named_before_anything_is_sent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(workspace, "find_spec", lambda name: None)
+    assert main(["report", "wandb", str(folder), "--workspace"]) == 5
+    assert "bias_pipeline[track]" in capsys.readouterr().err

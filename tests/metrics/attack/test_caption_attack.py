@@ -1,0 +1,272 @@
+"""LIC and Leakage on corpora whose bias is planted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.split import SplitRule
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.attack.leakage import Leakage
+from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.align import ConstantAlignment
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.tokenize import Tokenize
+from tests.corpora import GENDER, leaky_corpus, make_corpus
+
+METRICS = [LIC, Leakage]
+SEEDS = (0, 12, 456)
+
+
+def build(kind: type[CaptionAttack] = LIC, **options: object) -> CaptionAttack:
+    settings: dict[str, object] = {
+        "attribute": GENDER,
+        "transforms": [Tokenize(), MaskWords(GENDER.words, "<gender>"), ConstantAlignment()],
+        "probe": ConvexProbe(Ngram(), inverse_penalty=1.0),
+        "split": SplitRule(),
+        "scoring": Lic() if kind is LIC else Accuracy(),
+        "stats": Bootstrap(resamples=200),
+    }
+    return kind(**{**settings, **options})  # type: ignore[arg-type]
+
+
+def score(corpus: Corpus, kind: type[CaptionAttack] = LIC, **options: object) -> Score:
+    metric = build(kind, **options)
+    return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+def without(corpus: Corpus, keep: Callable[[int], Record]) -> Corpus:
+    return make_corpus([keep(i) for i in range(len(corpus))])
+
+
+def record(corpus: Corpus, i: int, **changes: object) -> Record:
+    own = corpus[i]
+    return replace(own, labels={"gender": own.labels["gender"][0]}, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_a_planted_leak_is_amplification(kind: type[CaptionAttack]) -> None:
+    estimate = score(leaky_corpus(), kind).parts["score"].estimate
+    assert estimate.ci_low > 0
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_less_than_people_is_negative(kind: type[CaptionAttack]) -> None:
+    estimate = score(leaky_corpus(model_leak=0.5, human_leak=0.9), kind).parts["score"].estimate
+    assert estimate.ci_high < 0
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_a_captioner_like_people_is_neutral(kind: type[CaptionAttack]) -> None:
+    corpus = leaky_corpus(n=4000, model_leak=0.7, human_leak=0.7)
+    estimate = score(corpus, kind).parts["score"].estimate
+    assert estimate.ci_low <= 0 <= estimate.ci_high
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_swapping_groups_changes_nothing(kind: type[CaptionAttack]) -> None:
+    corpus = leaky_corpus()
+    swapped = without(
+        corpus,
+        lambda i: replace(
+            record(corpus, i), labels={"gender": "fm"["mf".index(corpus[i].labels["gender"][0])]}
+        ),
+    )
+    one, two = (score(c, kind).parts["score"].estimate.value for c in (corpus, swapped))
+    assert one == pytest.approx(two, abs=1e-4)
+
+
+def test_leakage_matches_the_planted_accuracy() -> None:
+    value = score(leaky_corpus(n=2000, model_leak=0.8), Leakage).parts["model"].estimate.value
+    assert value == pytest.approx(0.8, abs=0.04)
+
+
+def test_lic_by_hand() -> None:
+    """Two captions tell the group for sure, so the attacker's one confidence is LIC_M."""
+    corpus = leaky_corpus(model_leak=1.0)
+    metric = build()
+    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    answers = next(p for p in found.predictions if p.name == "model")
+    by_hand = np.mean(
+        [
+            p[t] if p.argmax() == t else 0
+            for p, t in zip(answers.probs[0], answers.truth[0], strict=True)
+        ]
+    )
+    assert found.parts["model"].estimate.value == pytest.approx(by_hand)
+
+
+def test_the_score_is_the_difference_of_the_paired_sides() -> None:
+    parts = score(leaky_corpus()).parts
+    sides = [parts[f"{side}:paired"].estimate.value for side in ("model", "human")]
+    assert parts["score"].estimate.value == pytest.approx(sides[0] - sides[1])
+
+
+def test_accuracy_and_confidence_add_up_to_the_score() -> None:
+    parts = score(leaky_corpus()).parts
+    both = [parts[f"lic_from:{part}"].estimate.value for part in ("accuracy", "confidence")]
+    assert sum(both) == pytest.approx(parts["score"].estimate.value)
+
+
+@pytest.mark.parametrize("relation", ["ratio", "normalised"])
+def test_other_relations_are_taken_per_seed(relation: str) -> None:
+    parts = score(leaky_corpus(), relation=relation).parts
+    assert parts["score"].estimate.value > {"ratio": 1.0, "normalised": 0.0}[relation]
+
+
+def test_an_unknown_relation_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean 'ratio'"):
+        build(relation="ratios")
+
+
+def test_both_sides_are_tested_on_the_same_images() -> None:
+    found = score(leaky_corpus())
+    images = [p.images[0].tolist() for p in found.predictions]
+    assert all(own == images[0] for own in images)
+
+
+def test_every_position_has_its_own_attacker() -> None:
+    names = [p.name for p in score(leaky_corpus()).predictions]
+    assert names == ["model", *(f"human:{k}" for k in range(5))]
+
+
+def partly_described() -> Corpus:
+    corpus = leaky_corpus()
+    return without(corpus, lambda i: record(corpus, i, human=() if i % 4 < 2 else corpus[i].human))
+
+
+def test_the_model_side_keeps_images_without_human_captions() -> None:
+    assert score(partly_described()).parts["model"].n_images == 400
+
+
+def test_the_score_rests_on_images_with_both() -> None:
+    assert score(partly_described()).parts["score"].n_images == 200
+
+
+def test_the_paired_side_has_answers_of_its_own() -> None:
+    names = [p.name for p in score(partly_described()).predictions]
+    assert names == ["model", *(f"human:{k}" for k in range(5)), "model:paired"]
+
+
+def test_coverage_says_which_share_that_is() -> None:
+    assert score(partly_described()).parts["score"].coverage == 0.5
+
+
+def test_missing_human_captions_are_noted() -> None:
+    assert any("200 images" in note for note in score(partly_described()).notes)
+
+
+def test_without_human_captions_there_is_no_score() -> None:
+    corpus = leaky_corpus()
+    found = score(without(corpus, lambda i: record(corpus, i, human=())))
+    assert set(found.parts) == {"model"}
+
+
+def test_without_human_captions_it_says_what_cannot_be_said() -> None:
+    corpus = leaky_corpus()
+    found = score(without(corpus, lambda i: record(corpus, i, human=())))
+    assert "nothing can be said of amplification" in found.notes[0]
+
+
+def test_fewer_than_five_captions_use_fewer_positions() -> None:
+    corpus = leaky_corpus()
+    found = score(without(corpus, lambda i: record(corpus, i, human=corpus[i].human[:2])))
+    assert [p.name for p in found.predictions] == ["model", "human:0", "human:1"]
+
+
+def test_e6_a_few_wordless_captions_are_noted() -> None:
+    corpus = leaky_corpus()
+    found = score(
+        without(
+            corpus, lambda i: record(corpus, i, model="man" if i % 10 == 0 else corpus[i].model)
+        )
+    )
+    assert any("10% of the model captions hold no word" in note for note in found.notes)
+
+
+def test_e6_mostly_wordless_captions_are_refused() -> None:
+    corpus = leaky_corpus()
+    with pytest.raises(DataError, match="hold no word"):
+        score(without(corpus, lambda i: record(corpus, i, model="man" if i % 10 else "a dog")))
+
+
+def test_an_attacker_that_learns_nothing_scores_chance() -> None:
+    corpus = leaky_corpus()
+    found = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
+    assert found.parts["model"].estimate.value == pytest.approx(found.audit["chance"])
+
+
+def test_verbatim_share_of_one_caption_is_all() -> None:
+    corpus = leaky_corpus()
+    found = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
+    assert found.audit["verbatim_share"]["model"] == 1  # type: ignore[index]
+
+
+def test_three_groups_work_and_chance_is_a_ninth() -> None:
+    corpus = leaky_corpus()
+    records = [
+        replace(record(corpus, i), labels={"hair": "abc"[i % 3]}) for i in range(len(corpus))
+    ]
+    from bias_pipeline.corpus.attribute import Attribute, LabelMap
+
+    hair = Attribute("hair", "abc", {}, {})
+    labels = LabelMap("hair", {g: g for g in "abc"})
+    three = Corpus.build(
+        records, dataset="toy", captioner="toy", groups={"hair": (("a", "b", "c"), labels)}
+    )
+    found = score(three, attribute=hair, transforms=[Tokenize()])
+    assert found.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
+
+
+def test_descriptive_parts_have_no_interval() -> None:
+    assert math.isnan(score(leaky_corpus()).parts["ece:model"].estimate.ci_low)
+
+
+def test_one_side_can_be_attacked_alone() -> None:
+    assert set(score(leaky_corpus(), sides=["model"]).parts) == {"model"}
+
+
+def test_one_side_alone_scores_as_it_does_beside_the_other() -> None:
+    alone, both = (score(leaky_corpus(), sides=s) for s in (["model"], ["model", "human"]))
+    assert alone.parts["model"].estimate == both.parts["model"].estimate
+
+
+def test_e6_signs_are_no_words() -> None:
+    corpus = leaky_corpus()
+    with pytest.raises(DataError, match="hold no word"):
+        score(without(corpus, lambda i: record(corpus, i, model="man . !")))
+
+
+def test_e7_captions_without_a_word_of_the_list_are_noted() -> None:
+    notes = score(leaky_corpus()).notes
+    assert sum("is its list in the captions' language?" in note for note in notes) == 2
+
+
+def test_a_score_that_is_no_fraction_says_so() -> None:
+    parts = score(leaky_corpus(), scoring=InverseCrossEntropy()).parts
+    assert [parts[name].unit for name in ("model", "human:paired", "score")] == ["1/nat"] * 3
+
+
+def test_a_ratio_of_any_scoring_is_a_ratio() -> None:
+    found = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation="ratio")
+    assert found.parts["score"].unit == "ratio"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"positions": 0}, {"wordless_limit": -0.1}, {"wordless_limit": 2}, {"sides": []}],
+)
+def test_odd_settings_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="metric"):
+        build(**options)  # type: ignore[arg-type]

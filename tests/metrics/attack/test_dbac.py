@@ -1,0 +1,629 @@
+"""DBAC on corpora whose bias is planted, in one direction at a time.
+
+Captions are nothing but "a <word for the person> with a <object>". What attackers of A->T see is
+then the object alone, and attackers of T->A see the word for the person alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
+from bias_pipeline.corpus.split import SplitRule
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.metrics.attack.dbac import DBAC, DIRECTIONS
+from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
+from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.text.align import ConstantAlignment
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.tokenize import Tokenize
+
+OBJECTS = ("umbrella", "kite", "laptop", "bicycle", "giraffe", "pizza")
+TASKS = TaskVocabulary("toy", {"person": ["person"], **{o: [o] for o in OBJECTS}})
+WORDS = {"light": "white", "dark": "black", "unsure": "somebody"}
+RACE = Attribute("race", tuple(WORDS), {"light": ["white"], "dark": ["black"]}, {})
+TWO = Attribute("race", ("light", "dark"), {"light": ["white"], "dark": ["black"]}, {})
+TYPICAL = {("light", "umbrella"), ("light", "laptop"), ("dark", "kite"), ("dark", "bicycle")}
+SEEDS = (0, 12, 456)
+
+
+def corpus_of(records: Sequence[Record], n_groups: int = 2) -> Corpus:
+    names = tuple(WORDS)[:n_groups]
+    groups = {"race": (names, LabelMap("race", {name: name for name in names}))}
+    return Corpus.build(records, dataset="toy", captioner="toy", groups=groups)
+
+
+@cache
+def planted(
+    n: int = 1000,
+    *,
+    a_to_t: float = 0.0,
+    t_to_a: float = 0.0,
+    says: tuple[float, float] = (1.0, 1.0),
+    n_groups: int = 2,
+) -> Corpus:
+    """Images of two objects, each typical of the person's group with probability 0.65.
+
+    Args:
+        n: images.
+        a_to_t: how often the captioner names an object typical of the group, there or not.
+        t_to_a: how often its word for the person follows the objects instead of the person.
+        says: how often the captioner and people name an object at all.
+        n_groups: groups; each has two objects that are typical of it.
+    """
+    generator = np.random.default_rng(0)
+    names = tuple(WORDS)[:n_groups]
+    records = []
+    for i in range(n):
+        group = i % n_groups
+        others = [g for g in range(n_groups) if g != group]
+
+        def typical(of: int) -> str:
+            return OBJECTS[of + n_groups * generator.integers(2)]
+
+        there = [
+            typical(group if generator.random() < 0.65 else generator.choice(others))
+            for _ in range(2)
+        ]
+        human, model = (there[generator.integers(2)] for _ in range(2))
+        imagined, following = typical(group), OBJECTS.index(there[0]) % n_groups
+        draws = generator.random(4)
+        model = imagined if draws[0] < a_to_t else model
+        told = following if draws[1] < t_to_a else group
+        model, human = (
+            name if draw < says else "hat"
+            for name, draw, says in zip((model, human), draws[2:], says, strict=True)
+        )
+        records.append(
+            Record(
+                str(i),
+                f"a {WORDS[names[told]]} with a {model}",
+                (f"a {WORDS[names[group]]} with a {human}",),
+                {"race": names[group]},
+                frozenset({"person", *there}),
+            )
+        )
+    return corpus_of(records, n_groups)
+
+
+def build(**options: object) -> DBAC:
+    own = {"attribute": TWO, **options}["attribute"]
+    assert isinstance(own, Attribute)
+    settings: dict[str, object] = {
+        "attribute": own,
+        "task": TASKS,
+        "a_to_t": [Tokenize(), MaskWords(own.words, "<race>"), ConstantAlignment()],
+        "t_to_a": [Tokenize(), MaskWords(TASKS.tasks, "<task>"), ConstantAlignment()],
+        "probe": ConvexProbe(Ngram(), inverse_penalty=1.0),
+        "split": SplitRule(test_share=0.2, balanced=False),
+        "scoring": InverseCrossEntropy(),
+        "stats": Bootstrap(resamples=100),
+        "min_support": 0.02,
+    }
+    return DBAC(**{**settings, **options})  # type: ignore[arg-type]
+
+
+def compute(corpus: Corpus, **options: object) -> Score:
+    metric = build(**options)
+    return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+@cache
+def score(
+    a_to_t: float = 0.0,
+    t_to_a: float = 0.0,
+    says: tuple[float, float] = (1.0, 1.0),
+    n: int = 1000,
+    **options: object,
+) -> Score:
+    return compute(planted(n, a_to_t=a_to_t, t_to_a=t_to_a, says=says), **options)
+
+
+def estimate(found: Score, name: str) -> Estimate:
+    return found.parts[name].estimate
+
+
+def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
+    return corpus_of([change(i, record) for i, record in enumerate(corpus)])
+
+
+# Planted in one direction, seen in that direction.
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("strength", [0.3, 0.9])
+def test_planted_a_to_t_moves_a_to_t_up(aggregate: str, strength: float) -> None:
+    found = score(a_to_t=strength, aggregate=aggregate)
+    assert estimate(found, "a_to_t").ci_low > 0
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_more_of_it_moves_a_to_t_further(aggregate: str) -> None:
+    values = [
+        estimate(score(a_to_t=strength, aggregate=aggregate), "a_to_t").value
+        for strength in (0.0, 0.3, 0.6, 0.9)
+    ]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("scoring", [InverseCrossEntropy, Confidence, Accuracy])
+def test_weighed_by_captions_every_scoring_sees_a_mild_a_to_t(scoring: type) -> None:
+    found = score(a_to_t=0.3, aggregate="per_caption", scoring=scoring())
+    assert estimate(found, "a_to_t").ci_low > 0
+
+
+def test_the_mean_of_pairs_misreads_a_mild_a_to_t_of_calibrated_confidence() -> None:
+    """Omega is then P(t | a): what one group gains the other loses, from a smaller base.
+
+    So the loss weighs more in a mean of normalised differences. A limit of the published form.
+    """
+    found = score(a_to_t=0.3, aggregate="per_pair", scoring=Confidence())
+    assert estimate(found, "a_to_t").ci_high < 0
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_planted_a_to_t_leaves_t_to_a_at_zero(aggregate: str, prior: str) -> None:
+    found = score(a_to_t=0.9, aggregate=aggregate)
+    assert estimate(found, f"t_to_a:{prior}").value == 0
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_planted_t_to_a_moves_t_to_a_up(aggregate: str, prior: str) -> None:
+    found = score(t_to_a=1.0, aggregate=aggregate)
+    assert estimate(found, f"t_to_a:{prior}").ci_low > 0
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_planted_t_to_a_leaves_a_to_t_as_it_was(aggregate: str, prior: str) -> None:
+    """Once the words for the person are masked, the captions are those of the faithful one."""
+    name = f"a_to_t:{prior}"
+    planted_one, faithful = (score(t_to_a=share, aggregate=aggregate) for share in (1.0, 0.0))
+    assert estimate(planted_one, name) == estimate(faithful, name)
+
+
+def test_another_choice_among_the_objects_there_is_no_a_to_t() -> None:
+    found = estimate(score(), "a_to_t")
+    assert found.ci_low <= 0 <= found.ci_high
+
+
+LOUDER = {"says": (0.8, 0.4), "n": 2000}
+
+
+@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+def test_saying_twice_as_much_is_a_third_under_the_published_prior(aggregate: str) -> None:
+    found = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
+    assert estimate(found, "a_to_t:counts").value == pytest.approx(1 / 3, abs=0.05)
+
+
+@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+@pytest.mark.parametrize("prior", ["shared", "none"])
+def test_saying_twice_as_much_is_nothing_under_the_other_priors(aggregate: str, prior: str) -> None:
+    found = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
+    assert estimate(found, f"a_to_t:{prior}").value == pytest.approx(0, abs=0.03)
+
+
+def test_saying_twice_as_much_is_told_by_the_priors_alone() -> None:
+    assert estimate(score(**LOUDER), "a_to_t:priors").value == pytest.approx(1 / 3, abs=0.05)  # type: ignore[arg-type]
+
+
+def test_saying_twice_as_much_is_said_to_come_from_the_priors() -> None:
+    assert "A->T is driven by the priors" in score(**LOUDER).notes[0]  # type: ignore[arg-type]
+
+
+def test_planted_a_to_t_is_said_to_come_from_the_attackers() -> None:
+    assert "A->T is driven by the attackers" in score(a_to_t=0.9).notes[0]
+
+
+@cache
+def copying(aggregate: str) -> Score:
+    """The captioner writes what people write."""
+    corpus = altered(planted(), lambda _, own: replace(own, model=own.human[0]))
+    return compute(corpus, aggregate=aggregate)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_peoples_own_captions_score_exactly_zero(
+    direction: str, prior: str, aggregate: str
+) -> None:
+    found = estimate(copying(aggregate), f"{direction}:{prior}")
+    assert (found.value, found.ci_low, found.ci_high) == (0, 0, 0)
+
+
+# What stands beside the headlines.
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    "part",
+    [
+        "",
+        *(f":{prior}" for prior in PRIORS),
+        ":priors",
+        *(f":{what}:{side}" for what in ("quality", "prior", "mentions") for side in SIDES),
+        ":quality:baseline",
+    ],
+)
+def test_every_number_stands_beside_the_headline(direction: str, part: str) -> None:
+    assert math.isfinite(estimate(score(), direction + part).value)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_the_headline_is_the_score_under_the_chosen_prior(prior: str) -> None:
+    found = score(a_to_t=0.3, prior=prior)
+    assert estimate(found, "a_to_t") == estimate(found, f"a_to_t:{prior}")
+
+
+def pair_names(found: Score, direction: str) -> set[tuple[str, str]]:
+    names = {*OBJECTS, "person", *WORDS}
+    split = (name.split(":") for name in found.parts)
+    return {
+        (given, other)
+        for own, given, other in (parts for parts in split if len(parts) == 3)
+        if own == direction and {given, other} <= names
+    }
+
+
+def test_a_to_t_has_a_part_for_every_pair() -> None:
+    assert pair_names(score(), "a_to_t") == {(g, o) for g in TWO.groups for o in OBJECTS[:4]}
+
+
+def test_t_to_a_names_its_pairs_the_other_way_round() -> None:
+    assert pair_names(score(), "t_to_a") == {(o, g) for g in TWO.groups for o in OBJECTS[:4]}
+
+
+def test_the_printed_headline_is_the_mean_of_its_pairs() -> None:
+    found = score(a_to_t=0.3, aggregate="per_pair")
+    pairs = [estimate(found, f"a_to_t:{g}:{o}").value for g, o in pair_names(found, "a_to_t")]
+    assert estimate(found, "a_to_t").value == pytest.approx(np.mean(pairs))
+
+
+def test_a_pair_weighs_as_much_as_people_name_it() -> None:
+    found, corpus = score(a_to_t=0.3), planted(a_to_t=0.3)
+    told = [(r.labels["race"], r.human[0]) for r in corpus]
+    pairs = sorted(pair_names(found, "a_to_t"))
+    weights = [sum(own == g and o in text for own, text in told) for g, o in pairs]
+    values = [estimate(found, f"a_to_t:{g}:{o}").value for g, o in pairs]
+    expected = np.average(values, weights=weights)
+    assert estimate(found, "a_to_t").value == pytest.approx(expected)
+
+
+def test_the_pairs_that_were_planted_are_the_amplified_ones() -> None:
+    found = score(a_to_t=0.6)
+    up = {
+        (g, o)
+        for g, o in pair_names(found, "a_to_t")
+        if estimate(found, f"a_to_t:{g}:{o}").value > 0
+    }
+    assert up == {("light", "umbrella"), ("light", "laptop"), ("dark", "kite"), ("dark", "bicycle")}
+
+
+def test_the_pairs_are_those_of_people_whatever_the_captioner_names() -> None:
+    assert pair_names(score(a_to_t=0.9), "a_to_t") == pair_names(score(), "a_to_t")
+
+
+def rare_kites(*, named: bool) -> Corpus:
+    """Kites are in one human caption in fifty; the captioner may pass over them."""
+
+    def change(i: int, own: Record) -> Record:
+        human, model = (text.replace("kite", "laptop") for text in (own.human[0], own.model or ""))
+        kite = "somebody with a kite"
+        if i % 50 < 2:
+            return replace(own, human=(kite,), model=kite if named else model)
+        return replace(own, human=(human,), model=model)
+
+    return altered(planted(), change)
+
+
+def test_rare_tasks_count_as_one() -> None:
+    found = compute(rare_kites(named=True), min_support=0.1)
+    names = {name for name in found.parts if name.startswith("a_to_t:light:")}
+    assert names == {
+        f"a_to_t:light:{task}" for task in ("laptop", "umbrella", "bicycle", "other tasks")
+    }
+
+
+def test_rare_tasks_may_be_dropped() -> None:
+    found = compute(rare_kites(named=True), min_support=0.1, rare="drop")
+    assert not any("other tasks" in name for name in found.parts)
+
+
+def test_a_task_that_the_captioner_never_names_is_minus_one() -> None:
+    found = compute(rare_kites(named=False), min_support=0.1)
+    assert estimate(found, "a_to_t:light:other tasks").value == pytest.approx(-1)
+
+
+def test_mention_rates_are_those_that_were_planted() -> None:
+    rates = [estimate(score(**LOUDER), f"a_to_t:mentions:{side}").value for side in SIDES]  # type: ignore[arg-type]
+    assert rates == pytest.approx([0.8, 0.4], abs=0.03)
+
+
+def test_the_baseline_of_two_equal_groups_is_a_coin() -> None:
+    assert estimate(score(), "a_to_t:quality:baseline").value == pytest.approx(1 / math.log(2))
+
+
+def test_attackers_of_people_beat_the_baseline_where_tasks_tell_the_group() -> None:
+    found = score()
+    sides = [estimate(found, f"a_to_t:quality:{who}").value for who in ("human", "baseline")]
+    assert sides[0] > sides[1]
+
+
+# Lists for readers: examples and images to draw less often.
+
+
+def lines(table: str, found: Score, direction: str) -> list[dict[str, object]]:
+    return [dict(line) for line in found.tables[table] if line["direction"] == direction]
+
+
+@pytest.mark.parametrize("table", ["examples", "resample"])
+def test_a_to_t_lists_images_of_the_given_group(table: str) -> None:
+    corpus = planted(a_to_t=0.6)
+    group = {record.id: record.labels["race"] for record in corpus}
+    listed = lines(table, score(a_to_t=0.6), "a_to_t")
+    assert listed
+    assert all(group[str(line["image_id"])] == line["given"] for line in listed)
+
+
+@pytest.mark.parametrize("table", ["examples", "resample"])
+def test_a_to_t_lists_captions_that_name_the_task(table: str) -> None:
+    caption = {record.id: record.model or "" for record in planted(a_to_t=0.6)}
+    listed = lines(table, score(a_to_t=0.6), "a_to_t")
+    assert all(str(line["other"]) in caption[str(line["image_id"])] for line in listed)
+
+
+@pytest.mark.parametrize("table", ["examples", "resample"])
+def test_t_to_a_lists_images_that_hold_the_task(table: str) -> None:
+    objects = {record.id: record.objects or frozenset() for record in planted(t_to_a=1.0)}
+    listed = lines(table, score(t_to_a=1.0), "t_to_a")
+    assert listed
+    assert all(line["given"] in objects[str(line["image_id"])] for line in listed)
+
+
+@pytest.mark.parametrize("table", ["examples", "resample"])
+def test_t_to_a_lists_images_of_the_other_group(table: str) -> None:
+    group = {record.id: record.labels["race"] for record in planted(t_to_a=1.0)}
+    listed = lines(table, score(t_to_a=1.0), "t_to_a")
+    assert all(group[str(line["image_id"])] == line["other"] for line in listed)
+
+
+def test_examples_quote_both_sides() -> None:
+    (first, *_) = lines("examples", score(a_to_t=0.6), "a_to_t")
+    record = next(r for r in planted(a_to_t=0.6) if r.id == first["image_id"])
+    assert (first["model"], first["human"]) == (record.model, record.human[0])
+
+
+def test_there_are_three_examples_a_pair() -> None:
+    assert len(lines("examples", score(a_to_t=0.6), "a_to_t")) == 3 * 4
+
+
+def test_only_amplified_pairs_are_listed() -> None:
+    assert all(line["ci_low"] > 0 for line in score(a_to_t=0.6).tables["resample"])  # type: ignore[operator]
+
+
+def test_the_most_amplified_pair_is_listed_first() -> None:
+    values = [line["score"] for line in lines("resample", score(a_to_t=0.6), "a_to_t")]
+    assert values == sorted(values, reverse=True)  # type: ignore[type-var]
+
+
+def test_images_of_pairs_that_a_to_t_amplified_shall_be_drawn_less_often() -> None:
+    weights = [line["weight"] for line in lines("resample", score(a_to_t=0.6), "a_to_t")]
+    assert all(0 < weight < 1 for weight in weights)  # type: ignore[operator]
+
+
+def test_the_weight_makes_group_and_task_independent() -> None:
+    (line, *_) = lines("resample", score(a_to_t=0.6), "a_to_t")
+    group, task = str(line["given"]), str(line["other"])
+    of_group, of_task = (
+        np.array([test(record) for record in planted(a_to_t=0.6)])
+        for test in (lambda r: r.labels["race"] == group, lambda r: task in (r.model or ""))
+    )
+    by_hand = of_group.mean() * of_task.mean() / (of_group & of_task).mean()
+    assert line["weight"] == pytest.approx(by_hand, abs=1e-4)
+
+
+def test_a_captioner_that_adds_nothing_gives_nothing_to_resample() -> None:
+    assert copying("per_pair").tables["resample"] == []
+
+
+# Attackers.
+
+
+def five_captions() -> Corpus:
+    return altered(planted(300), lambda _, own: replace(own, human=own.human * 5))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_every_human_position_has_its_own_attackers(direction: str) -> None:
+    names = [p.name for p in compute(five_captions()).predictions if p.name.startswith(direction)]
+    assert names == [f"{direction}:model:0", *(f"{direction}:human:{k}" for k in range(5))]
+
+
+def test_fewer_positions_may_be_asked_for() -> None:
+    names = {p.name for p in compute(five_captions(), positions=2).predictions}
+    assert names == {f"{d}:{own}" for d in DIRECTIONS for own in ("model:0", "human:0", "human:1")}
+
+
+def test_attackers_of_t_to_a_answer_for_every_task() -> None:
+    answers = next(p for p in score().predictions if p.name == "t_to_a:model:0")
+    assert (answers.classes, answers.probs[0].shape[1]) == (OBJECTS[:4], 4)
+
+
+def test_both_sides_are_tested_on_the_same_images() -> None:
+    images = [p.images[0].tolist() for p in score().predictions]
+    assert all(own == images[0] for own in images)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_images_without_human_captions_are_left_out(direction: str) -> None:
+    corpus = altered(planted(), lambda i, own: replace(own, human=() if i % 4 < 2 else own.human))
+    part: Part = compute(corpus).parts[direction]
+    assert (part.n_images, part.coverage) == (500, 0.5)
+
+
+@pytest.mark.parametrize(("direction", "n_images"), [("a_to_t", 1000), ("t_to_a", 500)])
+def test_images_of_unknown_objects_are_left_out_of_t_to_a_alone(
+    direction: str, n_images: int
+) -> None:
+    corpus = altered(
+        planted(), lambda i, own: replace(own, objects=own.objects if i % 4 < 2 else None)
+    )
+    assert compute(corpus).parts[direction].n_images == n_images
+
+
+def test_each_position_is_judged_by_what_its_own_captions_name() -> None:
+    """A second human caption that names no object says nothing of any pair."""
+    corpus = altered(planted(), lambda _, own: replace(own, human=(*own.human, "somebody")))
+    name = "a_to_t:light:umbrella"
+    found = compute(corpus, prior="none")
+    assert estimate(found, name) == estimate(score(prior="none"), name)
+
+
+def test_the_neutral_rate_is_the_share_that_names_no_group() -> None:
+    corpus = altered(
+        planted(), lambda i, own: replace(own, model="a hat" if i % 10 < 2 else own.model)
+    )
+    assert compute(corpus).parts["a_to_t"].neutral_rate == pytest.approx(0.2)
+
+
+# Data sets that lack something.
+
+
+def without_objects() -> Score:
+    return compute(altered(planted(), lambda _, own: replace(own, objects=None)))
+
+
+def test_without_objects_only_a_to_t_is_scored() -> None:
+    assert {name.partition(":")[0] for name in without_objects().parts} == {"a_to_t"}
+
+
+def test_without_objects_a_to_t_is_as_with_them() -> None:
+    assert estimate(without_objects(), "a_to_t") == estimate(score(), "a_to_t")
+
+
+def test_without_objects_a_note_says_so() -> None:
+    assert any("T->A cannot be scored" in note for note in without_objects().notes)
+
+
+@pytest.mark.parametrize("n", [1, 15])
+def test_too_few_images_with_objects_leave_the_headline_absent(n: int) -> None:
+    corpus = altered(planted(), lambda i, own: replace(own, objects=own.objects if i < n else None))
+    assert np.isnan(compute(corpus).parts["t_to_a"].estimate.value)
+
+
+def wordless() -> Score:
+    """The captioner names neither an object nor a group."""
+    return compute(altered(planted(), lambda _, own: replace(own, model="somebody outside")))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_captioner_that_names_nothing_has_no_headline(direction: str) -> None:
+    assert np.isnan(wordless().parts[direction].estimate.value)
+
+
+def test_an_absent_headline_is_explained() -> None:
+    assert any("A->T cannot be scored" in note for note in wordless().notes)
+
+
+def test_nothing_is_trained_for_an_absent_headline() -> None:
+    assert not wordless().predictions
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_without_any_task_both_headlines_are_absent(direction: str) -> None:
+    found = compute(planted(), exclude_tasks=tuple(TASKS.tasks))
+    assert np.isnan(estimate(found, direction).value)
+
+
+def test_an_excluded_task_has_no_part() -> None:
+    found = compute(planted(), exclude_tasks=("person", "kite"))
+    assert not any("kite" in name for name in found.parts)
+
+
+def test_no_human_captions_are_refused() -> None:
+    with pytest.raises(DataError, match="needs images with model and human captions"):
+        compute(altered(planted(), lambda _, own: replace(own, human=())))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"aggregate": "per_pairs"}, "metric.aggregate: .* did you mean 'per_pair'"),
+        ({"prior": "count"}, "metric.prior: .* did you mean 'counts'"),
+        ({"rare": "merged"}, "metric.rare: .* did you mean 'merge'"),
+        ({"min_support": -1}, "metric.min_support=-1 must be 0 or more"),
+        ({"exclude_tasks": ["kites"]}, "metric.exclude_tasks: .* did you mean 'kite'"),
+    ],
+)
+def test_an_unknown_choice_is_refused_with_the_nearest(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        build(**options)
+
+
+# Three groups, one of which no word names.
+
+
+@cache
+def three(a_to_t: float) -> Score:
+    return compute(planted(1500, a_to_t=a_to_t, n_groups=3), attribute=RACE)
+
+
+def test_three_groups_are_told_apart_by_attackers() -> None:
+    answers = next(p for p in three(0.0).predictions if p.name == "a_to_t:model:0")
+    assert answers.classes == ("light", "dark", "unsure")
+
+
+def test_planted_a_to_t_is_seen_in_three_groups() -> None:
+    assert estimate(three(0.6), "a_to_t").ci_low > 0
+
+
+def test_planted_a_to_t_of_three_groups_leaves_t_to_a_at_zero() -> None:
+    assert estimate(three(0.6), "t_to_a").value == 0
+
+
+def test_a_group_that_no_word_names_is_no_answer_of_t_to_a() -> None:
+    assert {other for _, other in pair_names(three(0.0), "t_to_a")} == {"light", "dark"}
+
+
+# The embedded data set.
+
+
+def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path: Path) -> None:
+    words = [
+        "metric=dbac",
+        "captioner=talkative",
+        "dataset.n_images=600",
+        "metric.min_support=0.02",
+    ]
+    cell = compose.cell([*words, "stats.resamples=20", f"paths.outputs={tmp_path}"])
+    metric, corpus = cell.build("metric"), cell.corpus()
+    found = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+    counts, shared = (estimate(found, f"a_to_t:{prior}").value for prior in ("counts", "shared"))
+    assert counts > shared + 0.2
+
+
+def test_a_pair_of_few_test_captions_has_an_interval() -> None:
+    """Twelve captions a pair: some resampling holds none of its few test captions."""
+    score = compute(planted(120), min_support=0.05)
+    pairs = {name: p for name, p in score.parts.items() if name.startswith("a_to_t:light:")}
+    known = [p.estimate for p in pairs.values() if math.isfinite(p.estimate.value)]
+    assert known
+    assert all(math.isfinite(e.ci_low) for e in known)

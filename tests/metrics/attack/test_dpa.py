@@ -1,0 +1,312 @@
+"""DPA on the worked case, its closed form, planted captioners, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.metrics.attack.dpa import DPA
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.functional.dpa import (
+    equalised,
+    exchanged,
+    expected_equalised,
+    ideal_accuracy,
+    ideal_dpa,
+)
+from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import GENDER, make_corpus
+from tests.oracles import oracle
+
+SEEDS = (0, 1, 2, 3, 4)
+TASKS = TaskVocabulary("toy", {"person": (), "umbrella": ("umbrella",), "hot dog": ("hot dog",)})
+Cells = Sequence[Sequence[int]]
+
+# A, T, T predicted, how many: the first toy of the worked case, written out so that tests run
+# where the file is absent.
+AMPLIFIED = [
+    [0, 0, 0, 640], [0, 0, 1, 0], [0, 1, 0, 160], [0, 1, 1, 200],
+    [1, 0, 0, 200], [1, 0, 1, 160], [1, 1, 1, 640],
+]  # fmt: skip
+
+
+def metric(scoring: Scoring | None = None, **options: object) -> DPA:
+    settings = {"min_support": 10, **options}
+    return DPA(
+        GENDER, TASKS, ConvexProbe(Ngram()), SplitRule(0.2, balanced=False),
+        scoring or Accuracy(), Bootstrap(resamples=50), **settings,
+    )  # fmt: skip
+
+
+def told(cells: Cells) -> list[tuple[int, int, int]]:
+    """(A, T, T predicted) of each image."""
+    return [(a, t, p) for a, t, p, n in cells for _ in range(n)]
+
+
+def group_to_task(cells: Cells, tasks: Sequence[str] = ("umbrella",)) -> Corpus:
+    """A is the group; T whether the tasks are in the image, all or none."""
+    return make_corpus(
+        [
+            Record(
+                str(i),
+                " ".join(["a", *(tasks if predicted else ["thing"])]),
+                labels={"gender": "mf"[a]},
+                objects=frozenset({"person", *(tasks if task else [])}),
+            )
+            for i, (a, task, predicted) in enumerate(told(cells))
+        ]
+    )
+
+
+def task_to_group(cells: Cells) -> Corpus:
+    """A is whether the image holds an umbrella; T the group, T predicted the group named."""
+    return make_corpus(
+        [
+            Record(
+                str(i),
+                f"a {('man', 'woman')[predicted]}",
+                labels={"gender": "mf"[group]},
+                objects=frozenset({"person", *(["umbrella"] if held else [])}),
+            )
+            for i, (held, group, predicted) in enumerate(told(cells))
+        ]
+    )
+
+
+def in_sample(corpus: Corpus, own: DPA) -> Score:
+    """Attackers scored on what they learnt from, as in the worked case."""
+    rows, none = np.arange(len(corpus)), np.empty(0, np.int64)
+    splits = [Split(seed, rows, rows, none, balanced=False) for seed in SEEDS]
+    return own.compute(corpus, splits=splits)
+
+
+def value(score: Score, name: str) -> float:
+    return score.parts[name].estimate.value
+
+
+def table(cells: Cells, column: int) -> np.ndarray:
+    found = np.zeros((2, 2))
+    for line in cells:
+        found[line[0], line[column]] += line[3]
+    return found
+
+
+def test_the_cells_are_those_of_the_worked_case() -> None:
+    assert oracle("dpa_toy")["cases"]["amplified"]["cells_A_T_Tpred_count"] == AMPLIFIED
+
+
+def test_the_closed_form_is_that_of_the_worked_case() -> None:
+    expected = oracle("dpa_toy")["cases"]["amplified"]["closed_form"]
+    labels, predicted, q = table(AMPLIFIED, 1), table(AMPLIFIED, 2), expected["quality_q"]
+    found = [ideal_accuracy(predicted), ideal_accuracy(expected_equalised(labels, q))]
+    assert found == pytest.approx([expected["lambda_M"], expected["lambda_D"]], abs=1e-6)
+    assert ideal_dpa(labels, predicted, q) == pytest.approx(expected["DPA_normalised"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "name"),
+    [
+        (group_to_task(AMPLIFIED), "a_to_t"),
+        (group_to_task(AMPLIFIED, ("umbrella", "hot dog")), "a_to_t"),
+        (group_to_task(AMPLIFIED, ("umbrella", "hot dog")), "a_to_t:object:hot dog"),
+        (task_to_group(AMPLIFIED), "t_to_a"),
+    ],
+    ids=["A->T", "A->T, two tasks", "A->T, one of two tasks", "T->A"],
+)
+def test_attackers_reach_the_closed_form(corpus: Corpus, name: str) -> None:
+    """Within the tolerances of the worked case: 0.012 for five seeds, 0.02 for one."""
+    expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 0.84).item()
+    found = in_sample(corpus, metric()).parts[name].estimate
+    assert found.value == pytest.approx(expected, abs=0.012)
+    assert found.draws is not None
+    assert found.draws.per_seed == pytest.approx(expected, abs=0.02)
+
+
+BOTH = pytest.mark.parametrize(
+    ("corpus", "name"),
+    [(group_to_task(AMPLIFIED), "a_to_t"), (task_to_group(AMPLIFIED), "t_to_a")],
+    ids=["A->T", "T->A"],
+)
+
+
+def held_out(corpus: Corpus) -> Score:
+    own = metric()
+    return own.compute(corpus, splits=own.draw_splits(corpus, range(20)))
+
+
+@BOTH
+def test_held_out_images_give_the_same_within_the_interval(corpus: Corpus, name: str) -> None:
+    found = held_out(corpus).parts[name].estimate
+    assert found.ci_low <= 0.1468 <= found.ci_high
+
+
+@BOTH
+def test_labels_are_as_wrong_on_tested_images_as_on_the_others(corpus: Corpus, name: str) -> None:
+    """The noise once went by the numbers of the split: all of it fell on tested images."""
+    (answers,) = (p for p in held_out(corpus).predictions if p.name == f"{name}:human")
+    right = corpus.groupings["gender"].codes
+    if name == "a_to_t":
+        right = np.array(["umbrella" in (record.objects or ()) for record in corpus]).astype(int)
+    wrong = [(t.ravel() != right[images]).mean() for images, t, _ in answers]
+    assert np.mean(wrong) == pytest.approx(0.16, abs=0.03)
+
+
+def test_a_captioner_that_guesses_less_than_people_is_below_zero() -> None:
+    """Groups hold all there is to know of the labels; the captioner names at random."""
+    random = [[a, a, p, 250] for a in (0, 1) for p in (0, 1)]
+    expected = ideal_dpa(table(random, 1), table(random, 2), 0.5).item()
+    assert value(in_sample(group_to_task(random), metric()), "a_to_t") == pytest.approx(
+        expected, abs=0.02
+    )
+    assert value(in_sample(group_to_task(random), metric(equalise="none")), "a_to_t") < -0.2
+
+
+def test_the_accuracy_that_labels_are_equalised_to_is_told() -> None:
+    assert value(in_sample(group_to_task(AMPLIFIED), metric()), "a_to_t:accuracy") == pytest.approx(
+        0.84
+    )
+
+
+def test_without_equalising_labels_stay_as_they_are() -> None:
+    expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 1.0).item()
+    found = value(in_sample(group_to_task(AMPLIFIED), metric(equalise="none")), "a_to_t")
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_one_over_cross_entropy_is_a_quality_and_stays_finite() -> None:
+    """A perfect attacker made the public code infinite."""
+    certain = [[0, 0, 0, 500], [1, 1, 1, 500]]
+    own = metric(InverseCrossEntropy(bound=0.1))
+    found = in_sample(group_to_task(certain), own)
+    assert value(found, "a_to_t:quality:model") == pytest.approx(10.0)
+    assert value(found, "a_to_t") == 0.0
+
+
+def test_seeds_have_label_noise_and_attackers_of_their_own() -> None:
+    truths = in_sample(group_to_task(AMPLIFIED), metric()).predictions[1].truth
+    assert len({t.tobytes() for t in truths}) == len(SEEDS)
+
+
+def test_model_labels_carry_no_noise() -> None:
+    truths = in_sample(group_to_task(AMPLIFIED), metric()).predictions[0].truth
+    assert len({t.tobytes() for t in truths}) == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_equalised_labels_are_right_as_often_as_predictions(n_classes: int) -> None:
+    generator = np.random.default_rng(0)
+    labels, predicted = generator.integers(0, n_classes, (2, 500))
+    keys = generator.integers(0, 2**63, 500).astype(np.uint64)
+    found = equalised(labels, predicted, n_classes, keys)
+    assert (found == labels).sum() == (predicted == labels).sum()
+    assert set(found.tolist()) <= set(range(n_classes))
+
+
+def test_flips_reach_every_other_class() -> None:
+    generator = np.random.default_rng(0)
+    labels, keys = np.zeros(3000, np.int64), generator.integers(0, 2**63, 3000).astype(np.uint64)
+    counts = np.bincount(equalised(labels, labels + 1, 4, keys))
+    assert counts[0] == 0
+    assert counts[1:] == pytest.approx(1000, abs=100)
+
+
+def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predictions() -> None:
+    generator = np.random.default_rng(0)
+    labels = (generator.random(5000) < 0.1).astype(np.int64)
+    predicted = np.where(generator.random(5000) < 0.1, 1 - labels, labels)
+    keys = generator.integers(0, 2**63, 5000).astype(np.uint64)
+    found = exchanged(labels, predicted, 2, keys)
+    assert found.sum() == labels.sum()
+    assert (found == labels).mean() == pytest.approx((predicted == labels).mean(), abs=0.01)
+
+
+def test_labels_of_one_class_cannot_be_exchanged() -> None:
+    labels = np.zeros(10, np.int64)
+    assert exchanged(labels, 1 - labels, 2, np.arange(10, dtype=np.uint64)).tolist() == [0] * 10
+
+
+@pytest.mark.parametrize("name", ["labels", "equalise"])
+def test_an_unknown_choice_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"metric\.{name}: 'nothing' is unknown"):
+        metric(**{name: "nothing"})
+
+
+def test_an_unknown_task_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"metric\.exclude_tasks: 'parasol'"):
+        metric(exclude_tasks=["parasol"])
+
+
+def test_a_negative_support_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"metric\.min_support=-1"):
+        metric(min_support=-1)
+
+
+def test_without_objects_other_labels_are_offered() -> None:
+    corpus = make_corpus(
+        [Record(str(i), "a man", ("a man",), {"gender": "mf"[i % 2]}) for i in range(40)]
+    )
+    with pytest.raises(NotApplicableError, match="has no objects"):
+        in_sample(corpus, metric())
+
+
+def test_what_cannot_be_asked_has_no_value_and_says_why() -> None:
+    found = in_sample(group_to_task(AMPLIFIED), metric(min_support=5000))
+    assert np.isnan([value(found, "a_to_t"), value(found, "t_to_a")]).all()
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "A→T cannot be scored",
+        "T→A cannot be scored",
+    ]
+
+
+WORLD = ("metric=dpa", "dataset.n_images=2000", "stats.resamples=50", "probe.cache=null")
+
+
+def planted(captioner: str, *words: str, seeds: Sequence[int] = (0, 12, 456)) -> Score:
+    cell = compose.cell([*WORLD, f"captioner={captioner}", *words])
+    own, corpus = cell.build("metric"), cell.corpus()
+    score: Score = own.compute(corpus, splits=own.draw_splits(corpus, seeds))
+    return score
+
+
+def planted_task(model: float) -> Corpus:
+    """Objects in 60 and 40 % of the images of the groups; captions name them at other rates."""
+    return group_to_task(
+        [
+            [a, t, p, round(1000 * (held if t else 1 - held) * (named if p else 1 - named))]
+            for a, held, named in ((0, 0.6, model), (1, 0.4, 1 - model))
+            for t in (0, 1)
+            for p in (0, 1)
+        ]
+    )
+
+
+@pytest.mark.parametrize("model", [0.9, 0.75, 0.1], ids=["strongly", "somewhat", "reversed"])
+def test_a_common_task_named_by_group_is_amplified(model: float) -> None:
+    assert in_sample(planted_task(model), metric()).parts["a_to_t"].estimate.ci_low > 0
+
+
+def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_does_not() -> None:
+    published, ours = (
+        planted("faithful", "metric.labels=first", f"metric.equalise={how}").parts["a_to_t"]
+        for how in ("flip", "exchange")
+    )
+    assert published.estimate.ci_low > 0
+    assert ours.estimate.ci_low <= 0 <= ours.estimate.ci_high
+
+
+def test_a_captioner_that_lets_objects_decide_the_group_amplifies_t_to_a() -> None:
+    assert planted("stereotyper", seeds=range(10)).parts["t_to_a"].estimate.ci_low > 0
+
+
+def test_one_that_always_names_the_right_group_does_not() -> None:
+    assert value(planted("faithful"), "t_to_a") == 0.0

@@ -1,0 +1,107 @@
+"""Worst group and largest gap, from draws made by hand and from a planted captioner."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.metrics.attack.worst_group import gap_of, sentence
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.stats.bootstrap import Draws, Estimate, summary
+
+GENERATOR = np.random.default_rng(0)
+
+
+def estimate(value: float, spread: float = 0.01) -> Estimate:
+    return summary(Draws(np.full(3, value), GENERATOR.normal(value, spread, (500, 3))))
+
+
+def absent() -> Estimate:
+    nan = math.nan
+    return Estimate(nan, nan, nan, nan, nan, nan, 3)
+
+
+GROUPS = {"a": estimate(0.1), "b": estimate(0.4), "c": estimate(0.2), "d": absent()}
+
+
+def test_worst_and_best_are_found_and_groups_without_a_score_left_out() -> None:
+    found = gap_of(GROUPS, 0.95)
+    assert found is not None
+    assert (found.worst, found.best) == ("b", "a")
+    assert found.estimate.value == pytest.approx(0.3)
+
+
+def test_the_interval_pays_for_choosing_among_all_pairs() -> None:
+    found = gap_of(GROUPS, 0.95)
+    assert found is not None
+    one, two = GROUPS["b"].draws, GROUPS["a"].draws
+    assert one is not None
+    assert two is not None
+    plain = summary(one - two)
+    ratio = (found.estimate.ci_high - found.estimate.ci_low) / (plain.ci_high - plain.ci_low)
+    assert ratio == pytest.approx(2.394 / 1.960, abs=0.01)  # z at 1 - 0.05 / 3
+
+
+def test_one_group_has_no_gap() -> None:
+    assert gap_of({"a": estimate(0.1), "d": absent()}, 0.95) is None
+
+
+def test_the_note_names_both_ends() -> None:
+    found = gap_of(GROUPS, 0.95)
+    assert found is not None
+    text = sentence("lic", GROUPS, found)
+    assert text.startswith("lic: worst group b 40.0 [")
+    assert text.endswith("], to a")
+
+
+@cache
+def scored(metric: str, other: str, *words: str) -> Score:
+    cell = compose.cell(
+        [
+            f"attribute=[gender,{other}]", "captioner=amplifier", f"metric={metric}",
+            "dataset.n_images=1500", "stats.resamples=100", "probe.cache=null", *words,
+        ]
+    )  # fmt: skip
+    own, corpus = cell.build("metric"), cell.corpus()
+    score: Score = own.compute(corpus, splits=own.draw_splits(corpus, (0, 12)))
+    return score
+
+
+LIC = ("lic", "race", "metric.positions=2")
+DBAC = (
+    "dbac", "age", "metric.positions=2", "metric.min_support=10", "attribute.min_images=20",
+)  # fmt: skip
+NAMES = {
+    name: [f"{a}-{b}" for a in ("male", "female") for b in others]
+    for name, others in {"race": ("light", "dark"), "age": ("young", "old")}.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("cell", "prefix", "whole"), [(LIC, "", "score"), (DBAC, "a_to_t:", "a_to_t")]
+)
+def test_a_group_rests_on_its_own_images(cell: tuple[str, ...], prefix: str, whole: str) -> None:
+    score = scored(*cell)
+    images = [score.parts[f"{prefix}group:{name}"].n_images for name in NAMES[cell[1]]]
+    assert sum(images) == score.parts[whole].n_images
+
+
+@pytest.mark.parametrize(("cell", "prefix"), [(LIC, ""), (DBAC, "a_to_t:"), (DBAC, "t_to_a:")])
+def test_groups_are_rows_and_their_gap_is_one(cell: tuple[str, ...], prefix: str) -> None:
+    score = scored(*cell)
+    parts = {name: score.parts[f"{prefix}group:{name}"] for name in NAMES[cell[1]]}
+    values = [part.estimate.value for part in parts.values() if math.isfinite(part.estimate.value)]
+    gap = score.parts[f"{prefix}gap"].estimate
+    assert gap.value == pytest.approx(max(values) - min(values))
+    assert gap.ci_low <= gap.value <= gap.ci_high
+    assert any("worst group" in note for note in score.notes)
+
+
+def test_lic_of_all_is_the_mean_of_the_groups_that_are_cut_to_one_size() -> None:
+    score = scored(*LIC)
+    groups = [score.parts[f"group:{name}"].estimate.value for name in NAMES["race"]]
+    assert score.parts["score"].estimate.value == pytest.approx(np.mean(groups), abs=0.01)

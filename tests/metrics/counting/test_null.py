@@ -1,0 +1,433 @@
+"""Counting metrics where there is nothing to amplify, and where the groups change places.
+
+The captioner's caption of an image is drawn from those that people wrote of it (:func:`drawn`), so
+it amplifies nothing; in the second design the labels are dealt out over the images anew besides
+(:func:`shuffled`), so captions and objects do not go with them either. Tested is how many of the
+95 % intervals of 40 data sets cover what is neutral; "too few" is a count that a binomial of 95 %
+reaches with a probability below 1 %.
+
+Some readings do not cover it, each for a reason of its own. What is true of them instead is said by
+the tests named ``test_..._and_why``; ``docs/counting.md`` repeats it for readers, and
+``experiments/null_coverage`` has the same with many more data sets.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bias_pipeline import metrics
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
+from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
+from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
+from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
+from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
+from bias_pipeline.metrics.counting.group_accuracy import GroupAccuracy
+from bias_pipeline.metrics.counting.labels import LabelledTaskMetric, counts_of
+from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
+from bias_pipeline.metrics.counting.tally import CountingMetric
+from bias_pipeline.metrics.functional.amplification import directional
+from bias_pipeline.metrics.functional.counts import Counts
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, summary
+from tests.corpora import GENDER, make_corpus
+
+DATA_SETS = 40
+IMAGES = 200
+TOO_RARE = 0.01
+NAMES = ("cake", "car", "dog", "kite")
+OF_MEN, OF_WOMEN = (0.3, 0.5, 0.35, 0.45), (0.5, 0.25, 0.35, 0.3)  # P(object | group) in images
+TOY = TaskVocabulary("toy", {name: [name] for name in NAMES})
+FEW = Bootstrap(resamples=60)
+DESIGNS = ("drawn", "shuffled")
+
+# As many words for people as for the captioner, and no absolute values: see the tests "and_why".
+EACH: Mapping[str, object] = {"labels": "each", "denominator": "named", "exclude_tasks": ()}
+SIGNED: Mapping[str, object] = {"absolute": False, "min_support": 20}
+COMMON: Mapping[str, object] = {"min_support": 20, "exclude_tasks": ()}
+METRICS: Mapping[str, CountingMetric] = {
+    "ba_directional": DirectionalBiasAmplification(GENDER, TOY, FEW, **EACH),
+    "ba_directional of captions": DirectionalBiasAmplification(
+        GENDER, TOY, FEW, groups="captions", **EACH
+    ),
+    "ba_directional as published": DirectionalBiasAmplification(
+        GENDER, TOY, FEW, exclude_tasks=()
+    ),
+    "ba_mals": BiasAmplificationMALS(GENDER, TOY, FEW, labels="each", exclude_tasks=()),
+    "ba_mals of captions": BiasAmplificationMALS(
+        GENDER, TOY, FEW, labels="each", groups="captions", exclude_tasks=()
+    ),
+    "multi_directional": MultiDirectional(GENDER, TOY, FEW, **EACH, **SIGNED),
+    "multi_directional of captions": MultiDirectional(
+        GENDER, TOY, FEW, groups="captions", **EACH, **SIGNED
+    ),
+    "multi_directional as published": MultiDirectional(GENDER, TOY, FEW, exclude_tasks=()),
+    "differential_fairness": DifferentialFairness(GENDER, TOY, FEW, **COMMON),
+    "cooccurrence": Cooccurrence(GENDER, TOY, FEW, **COMMON),
+    "gender_error": GenderError(GENDER, FEW, words=None),
+    "gender_ratio": GenderRatio(GENDER, FEW, words=None),
+    "group_accuracy": GroupAccuracy(GENDER, FEW, words=None),
+}  # fmt: skip
+# What is the amplification: a headline, or (where people's value is a part) it less people's.
+NEUTRAL = [
+    ("ba_directional", "a_to_t"),
+    ("multi_directional", "a_to_t"),
+    ("differential_fairness", "score"),
+    ("cooccurrence", "score"),
+    ("gender_error", "score - human"),
+    ("gender_ratio", "model - captions:human"),
+    ("group_accuracy", "score - human"),
+]
+# Groups read from captions: shuffled labels are the same to them.
+NEUTRAL_WITHOUT_LABELS = [
+    ("ba_directional of captions", "a_to_t"),
+    ("ba_directional of captions", "t_to_a"),
+    ("ba_mals of captions", "score"),
+    ("multi_directional of captions", "a_to_t"),
+    ("multi_directional of captions", "t_to_a"),
+]
+T_TO_A = [("ba_directional", "t_to_a"), ("multi_directional", "t_to_a")]
+
+
+@cache
+def drawn(seed: int, women: float = 0.4) -> Corpus:
+    """Images whose captioner's caption is one of the four that people wrote of each.
+
+    People name two of three objects that are there, no group in a fifth of their captions and the
+    wrong one in a twentieth of the others.
+    """
+    generator = np.random.default_rng(seed)
+    female = generator.random(IMAGES) < women
+    held = generator.random((IMAGES, len(NAMES))) < np.where(female[:, None], OF_WOMEN, OF_MEN)
+    named = held[:, None] & (generator.random((IMAGES, 4, len(NAMES))) < 2 / 3)
+    who = female[:, None] ^ (generator.random((IMAGES, 4)) < 0.05)
+    said = np.where(generator.random((IMAGES, 4)) < 0.2, 2, who)
+    nouns = np.array(["man", "woman", "person"])[said].tolist()
+    records = []
+    for i, (label, own) in enumerate(zip(female.tolist(), named.tolist(), strict=True)):
+        texts = [" ".join([n, *_chosen(flags)]) for n, flags in zip(nouns[i], own, strict=True)]
+        objects = frozenset([*_chosen(held[i].tolist()), "person"])
+        labels = {"gender": "f" if label else "m"}
+        records.append(Record(f"{seed}-{i}", texts[0], tuple(texts[1:]), labels, objects))
+    return make_corpus(records)
+
+
+def _chosen(flags: Sequence[bool]) -> list[str]:
+    return [name for name, flag in zip(NAMES, flags, strict=True) if flag]
+
+
+def shuffled(seed: int, women: float = 0.4) -> Corpus:
+    """The same with its labels dealt out over the images anew."""
+    corpus = drawn(seed, women)
+    own = corpus.groupings["gender"]
+    codes = np.random.default_rng(seed).permutation(own.codes)
+    return replace(corpus, groupings={"gender": replace(own, codes=codes)})
+
+
+@cache
+def parts(name: str, design: str, seed: int) -> Mapping[str, Part]:
+    make: Callable[[int], Corpus] = {"drawn": drawn, "shuffled": shuffled}[design]
+    return METRICS[name].compute(make(seed), splits=[]).parts
+
+
+def estimates(name: str, part: str, design: str) -> list[Estimate]:
+    """A part in every data set, or the difference of two on the same resamplings of images."""
+    first, _, second = part.partition(" - ")
+    found = []
+    for seed in range(DATA_SETS):
+        own = parts(name, design, seed)
+        estimate = own[first].estimate
+        if second:
+            less = own[second].estimate
+            assert estimate.draws is not None
+            assert less.draws is not None
+            estimate = summary(estimate.draws - less.draws)
+        found.append(estimate)
+    return found
+
+
+def covering(found: Sequence[Estimate]) -> int:
+    return sum(e.ci_low <= 0 <= e.ci_high for e in found)
+
+
+def alarms(found: Sequence[Estimate]) -> int:
+    """How many intervals say that a captioner amplifies."""
+    return sum(e.ci_low > 0 for e in found)
+
+
+def holds(found: Sequence[Estimate]) -> bool:
+    """Whether intervals of 95 % cover 0 so seldom with a probability of 1 % or more."""
+    test = stats.binomtest(covering(found), len(found), 0.95, alternative="less")
+    return bool(test.pvalue > TOO_RARE)
+
+
+def no_false_alarms(found: Sequence[Estimate]) -> bool:
+    """Whether intervals of 95 % lie above 0 so often with a probability of 1 % or more."""
+    test = stats.binomtest(alarms(found), len(found), 0.025, alternative="greater")
+    return bool(test.pvalue > TOO_RARE)
+
+
+def mean(found: Sequence[Estimate]) -> float:
+    return float(np.mean([e.value for e in found]))
+
+
+def test_no_counting_metric_is_forgotten() -> None:
+    """But quality, which takes too long for here: it is in ``experiments/null_coverage``."""
+    for module in pkgutil.iter_modules(metrics.__path__, "bias_pipeline.metrics."):
+        importlib.import_module(module.name)
+    kinds, found = [CountingMetric], set()
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        own = kind.__module__.startswith("bias_pipeline.")
+        found |= {kind.info.name} if own and "info" in vars(kind) else set()
+    tested = [*NEUTRAL, *NEUTRAL_WITHOUT_LABELS]
+    assert found - {"quality"} == {name.partition(" ")[0] for name, _ in tested}
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "design"),
+    [
+        *((*one, design) for one in NEUTRAL for design in DESIGNS),
+        *((*one, "drawn") for one in NEUTRAL_WITHOUT_LABELS),
+    ],
+)
+def test_what_amplifies_nothing_is_neutral(name: str, part: str, design: str) -> None:
+    found = estimates(name, part, design)
+    assert holds(found), f"{covering(found)} of {DATA_SETS} intervals cover 0"
+    assert no_false_alarms(found), f"{alarms(found)} of {DATA_SETS} intervals lie above 0"
+
+
+@pytest.mark.parametrize(("name", "part"), [*T_TO_A, ("ba_mals", "score")])
+def test_groups_named_are_neutral_with_the_labels_of_the_images(name: str, part: str) -> None:
+    found = estimates(name, part, "drawn")
+    assert holds(found), f"{covering(found)} of {DATA_SETS} intervals cover 0"
+    assert no_false_alarms(found)
+
+
+# --- what does not cover its neutral value --------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "part"), T_TO_A)
+def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name: str, part: str) -> None:
+    """Where a pair leans is read off the same labels that are subtracted.
+
+    Of shuffled labels it is where their noise leans, which captions do not share, so every pair
+    loses that noise. It cannot make a captioner look worse than it is.
+    """
+    found = estimates(name, part, "shuffled")
+    assert falls_below_0([e.value for e in found])
+    assert alarms(found) == 0
+
+
+def test_ba_mals_of_shuffled_labels_falls_below_0_where_groups_are_even_and_why() -> None:
+    """The same reason; of 6 men in 10 noise seldom takes an object across the threshold of 1/2."""
+    scores = [
+        METRICS["ba_mals"].compute(shuffled(seed, women=0.5), splits=[]).parts["score"].estimate
+        for seed in range(DATA_SETS)
+    ]
+    assert falls_below_0([e.value for e in scores])
+    assert alarms(scores) == 0
+
+
+def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean() -> None:
+    """The reason of the test before: with the next data set's signs nothing is lost."""
+    metric = METRICS["ba_directional"]
+    assert isinstance(metric, LabelledTaskMetric)
+    counts = [counted(metric, shuffled(seed)) for seed in range(DATA_SETS)]
+    unseen = [
+        directional(one, "t_to_a", denominator="named", training=other).item()
+        for one, other in zip(counts, [*counts[1:], counts[0]], strict=True)
+    ]
+    assert stats.ttest_1samp(unseen, 0).pvalue > TOO_RARE
+
+
+def falls_below_0(values: Sequence[float]) -> bool:
+    return bool(stats.ttest_1samp(values, 0, alternative="less").pvalue < TOO_RARE)
+
+
+def counted(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
+    """Groups and tasks of the labels and of the captions."""
+    sides = metric.sides(metric.see(corpus))
+    sums = {name: np.asarray(own.sum(axis=0))[None] for name, own in sides.tables().items()}
+    return counts_of(sums, sides.n_groups)
+
+
+def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why() -> None:
+    """One caption names fewer objects than an image holds; with equal rates A->T is neutral."""
+    found = estimates("ba_directional as published", "a_to_t", "drawn")
+    rates = parts("ba_directional as published", "drawn", 0)
+    assert rates["mentions:model"].estimate.ci_high < rates["mentions:human"].estimate.ci_low
+    assert not holds(found)
+    assert alarms(found) == 0
+
+
+def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why() -> None:
+    """A caption that names no group counts as 0 for every group under ``denominator=images``."""
+    silent = estimates("ba_directional", "t_to_a:images", "drawn")
+    assert mean(silent) < 2 * mean(estimates("ba_directional", "t_to_a:named", "drawn"))
+    assert not holds(silent)
+    assert alarms(silent) == 0
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("part", ["a_to_t", "t_to_a"])
+def test_multi_directional_as_published_is_above_0_by_chance_and_why(
+    part: str, design: str
+) -> None:
+    """A mean of absolute changes; its signed row beside it raises no alarm.
+
+    Its interval reaches down towards what is left without the noise, but seldom as far as 0.
+    """
+    assert alarms(estimates("multi_directional as published", part, design)) > DATA_SETS / 2
+    assert no_false_alarms(estimates("multi_directional as published", f"{part}:signed", design))
+
+
+@pytest.mark.parametrize("name", ["gender_error", "group_accuracy"])
+def test_errors_are_above_0_without_amplification_and_why(name: str) -> None:
+    """They look at captions alone, and people misname too: amplification is less people's own."""
+    found = estimates(name, "score", "shuffled")
+    assert not METRICS[name].info.amplification
+    assert alarms(found) > DATA_SETS / 2
+    assert min(own["human"].estimate.value for own in _all(name, "shuffled")) > 0
+
+
+def _all(name: str, design: str) -> list[Mapping[str, Part]]:
+    return [parts(name, design, seed) for seed in range(DATA_SETS)]
+
+
+def test_the_ratio_to_labels_leans_to_even_by_slips_and_why() -> None:
+    """One caption in 20 slips in either group, so 3 of 60 men and 2 of 40 women change sides."""
+    said = ["woman"] * 3 + ["man"] * 57 + ["man"] * 2 + ["woman"] * 38
+    labels = "m" * 60 + "f" * 40
+    records = [
+        Record(str(i), who, (who,), {"gender": label})
+        for i, (who, label) in enumerate(zip(said, labels, strict=True))
+    ]
+    found = METRICS["gender_ratio"].compute(make_corpus(records), splits=[]).parts
+    assert found["score"].estimate.value == pytest.approx(59 / 41 - 60 / 40)
+    assert found["model"].estimate.value == found["captions:human"].estimate.value
+
+
+# --- the groups change places ---------------------------------------------------------------------
+
+
+def world(model: Callable[[str, str], str], human: Callable[[str, str], str]) -> Corpus:
+    """40 images of an object: seven of ten cakes are with women, seven of ten cars with men.
+
+    Args:
+        model: the captioner's caption of a person (``man``, ``woman``) and an object.
+        human: people's.
+    """
+    records = []
+    for i in range(40):
+        item = ("cake", "car")[i % 2]
+        female = (item == "cake") == (i % 20 < 14)
+        who, label = ("woman", "f") if female else ("man", "m")
+        held = frozenset([item, "person"])
+        records.append(
+            Record(str(i), model(who, item), (human(who, item),), {"gender": label}, held)
+        )
+    return make_corpus(records)
+
+
+def truly(who: str, item: str) -> str:
+    return f"{who} {item}"
+
+
+def by_object(who: str, item: str) -> str:
+    """A captioner that takes the person for the one whom the object goes with."""
+    return f"{'woman' if item == 'cake' else 'man'} {item}"
+
+
+def by_person(who: str, item: str) -> str:
+    """A captioner that sees the object that goes with the person."""
+    return f"{who} {'cake' if who == 'woman' else 'car'}"
+
+
+def mostly_men(who: str, item: str) -> str:
+    return f"man {item}" if item == "car" else f"{who} {item}"
+
+
+def swapped(caption: Callable[[str, str], str], words: Sequence[str]) -> Callable[[str, str], str]:
+    """The same captions with two words in each other's stead."""
+    other = dict(zip(words, reversed(words), strict=True))
+    return lambda who, item: " ".join(other.get(w, w) for w in caption(who, item).split())
+
+
+GROUPS, OBJECTS = ("man", "woman"), ("cake", "car")
+CAKES_AND_CARS = TaskVocabulary("two", {name: [name] for name in OBJECTS})
+
+
+def value(name: str, part: str, corpus: Corpus) -> float:
+    """Of the two objects of :func:`world` alone, however rare."""
+    metric = copy(METRICS[name])
+    for key, own in {"task": CAKES_AND_CARS, "min_support": 1}.items():
+        if hasattr(metric, key):
+            setattr(metric, key, own)
+    return metric.compute(corpus, splits=[]).parts[part].estimate.value
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "caption", "words"),
+    [
+        ("ba_directional", "t_to_a", by_object, GROUPS),
+        ("ba_directional as published", "t_to_a", by_object, GROUPS),
+        ("ba_mals", "score", by_object, GROUPS),
+        ("multi_directional", "t_to_a", by_object, GROUPS),
+        ("ba_directional", "a_to_t", by_person, OBJECTS),
+        ("ba_directional as published", "a_to_t", by_person, OBJECTS),
+        ("multi_directional", "a_to_t", by_person, OBJECTS),
+    ],
+)
+def test_the_sign_turns_when_captions_swap_the_groups(
+    name: str, part: str, caption: Callable[[str, str], str], words: Sequence[str]
+) -> None:
+    """Everything goes with its own group instead of 7 in 10, and then with the other: 0.3, -0.7."""
+    assert value(name, part, world(caption, truly)) == pytest.approx(0.3)
+    assert value(name, part, world(swapped(caption, words), truly)) == pytest.approx(-0.7)
+
+
+def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups() -> None:
+    before = value("gender_ratio", "score", world(mostly_men, truly))
+    after = value("gender_ratio", "score", world(swapped(mostly_men, GROUPS), truly))
+    assert before > 0 > after
+    assert before + 1 == pytest.approx(1 / (after + 1))  # as many men as women by label
+
+
+@pytest.mark.parametrize("name", ["differential_fairness", "cooccurrence"])
+def test_the_sign_turns_when_captioner_and_people_change_places(name: str) -> None:
+    """Skews have no side, so whom an object goes with is the same to them; who says it is not."""
+    found = value(name, "score", world(by_person, truly))
+    assert found > 0
+    assert value(name, "score", world(truly, by_person)) == pytest.approx(-found)
+    same = value(name, "score", world(swapped(by_person, OBJECTS), truly))
+    assert same == pytest.approx(found)
+
+
+def test_the_parts_of_groups_change_places_in_co_occurrence() -> None:
+    one, other = world(by_person, truly), world(swapped(by_person, GROUPS), truly)
+    ratio, disparity = "object:cake:model", "disparity:male:car"
+    before = value("cooccurrence", ratio, one)
+    assert value("cooccurrence", ratio, other) == pytest.approx(1 - before)
+    assert value("cooccurrence", disparity, one) > 0 > value("cooccurrence", disparity, other)
+
+
+def test_right_and_wrong_change_places_when_captions_swap_the_groups() -> None:
+    right, wrong = world(by_object, truly), world(swapped(by_object, GROUPS), truly)
+    assert value("gender_error", "score", right) == pytest.approx(0.3)
+    assert value("gender_error", "score", wrong) == pytest.approx(0.7)
+    assert value("group_accuracy", "group:female", right) == pytest.approx(
+        value("group_accuracy", "incorrect:female", wrong)
+    )

@@ -1,0 +1,252 @@
+"""Planted biases that move a counting metric, and ones that must not."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.datasets.scenes.truth import truth
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
+from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
+from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
+from bias_pipeline.metrics.counting.gender_error import MOST_EXAMPLES, GenderError
+from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
+from bias_pipeline.metrics.counting.tally import FEWEST_BUNDLES, MOST_BUNDLES
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import GENDER, make_corpus
+
+ALIKE = ("metric.labels=each", "metric.denominator=named")
+FEW = Bootstrap(resamples=50)
+TASKS = TaskVocabulary("toy", {"cake": ["cake"], "car": ["car"]})
+
+
+@cache
+def scores(metric: str, captioner: str, *words: str) -> dict[str, Part]:
+    cell = compose.cell(
+        [
+            f"metric={metric}",
+            f"captioner={captioner}",
+            "dataset.n_images=2000",
+            "stats.resamples=200",
+            *words,
+        ]
+    )
+    return dict(cell.build("metric").compute(cell.corpus(), splits=[]).parts)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(str(tmp_path))
+
+
+def above_zero(part: Part) -> bool:
+    return part.estimate.ci_low > 0
+
+
+def holds_zero(part: Part) -> bool:
+    return part.estimate.ci_low <= 0 <= part.estimate.ci_high
+
+
+@pytest.mark.parametrize(
+    ("metric", "part", "words"),
+    [
+        ("ba_directional", "a_to_t", ALIKE),
+        ("multi_directional", "a_to_t:signed", ALIKE),
+        ("differential_fairness", "score", ()),
+        ("cooccurrence", "score", ()),
+    ],
+)
+def test_a_captioner_that_imagines_typical_objects_amplifies(
+    metric: str, part: str, words: tuple[str, ...]
+) -> None:
+    assert above_zero(scores(metric, "amplifier", *words)[part])
+    assert not above_zero(scores(metric, "faithful", *words)[part])
+
+
+@pytest.mark.parametrize("metric", ["gender_error", "group_accuracy"])
+def test_a_captioner_that_follows_the_scene_misgenders(metric: str) -> None:
+    name = {"gender_error": "score", "group_accuracy": "incorrect:female"}[metric]
+    assert above_zero(scores(metric, "stereotyper")[name])
+    assert scores(metric, "faithful")[name].estimate.value == 0
+
+
+def test_gender_error_is_the_share_that_was_planted() -> None:
+    planted = truth(CAPTIONERS["stereotyper"])
+    found = scores("gender_error", "stereotyper", "metric.over=named", "metric.words=null")
+    expected = planted.contradicted.mean()
+    own = found["score"].estimate
+    assert own.value == pytest.approx(expected, abs=3 * own.image_std + 0.01)
+
+
+def test_a_talkative_captioner_has_no_bias_but_moves_a_to_t_as_published() -> None:
+    """What DEFINITIONS warn of: the published form follows the mention rate."""
+    loud, same = (scores("ba_directional", c) for c in ("talkative", "faithful"))
+    assert loud["mentions:model"].estimate.value > same["mentions:model"].estimate.value
+    assert loud["a_to_t"].estimate.value > same["a_to_t"].estimate.value
+
+
+def test_silence_lowers_the_error_and_stands_beside_it() -> None:
+    words = ("+dataset.captioners.quiet={t_to_a:0.4,gender_word_rate:0.4}",)
+    quiet, loud = scores("gender_error", "quiet", *words), scores("gender_error", "stereotyper")
+    assert quiet["score"].estimate.value < loud["score"].estimate.value
+    assert quiet["score"].neutral_rate > loud["score"].neutral_rate
+
+
+@pytest.mark.parametrize("captioner", ["faithful", "neutral_speaker", "terse"])
+def test_the_ratio_of_a_captioner_without_bias_is_that_of_the_labels(captioner: str) -> None:
+    assert holds_zero(scores("gender_ratio", captioner)["score"])
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def record(i: int, model: str | None, label: str, *human: str, objects: str = "") -> Record:
+    held = frozenset(objects.split()) | {"person"} if objects else None
+    return Record(str(i), model, human, {"gender": label}, held)
+
+
+def follower() -> Corpus:
+    """Seven of ten cakes are women's and cars men's; the captioner goes by the object alone."""
+    records = []
+    for i in range(40):
+        item, label = ("cake", "car")[i % 2], "fm"[i % 2] if i % 20 < 14 else "mf"[i % 2]
+        who = {"cake": "woman", "car": "man"}[item]
+        records.append(record(i, f"a {who} with a {item}", label, objects=item))
+    return make_corpus(records)
+
+
+def test_following_the_object_amplifies_task_to_attribute_alone() -> None:
+    metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
+    found = metric.compute(follower(), splits=[]).parts
+    assert found["t_to_a"].estimate.value == pytest.approx(0.3)
+    assert found["a_to_t"].estimate.value == 0
+
+
+def test_following_the_object_shows_in_ba_mals() -> None:
+    metric = BiasAmplificationMALS(GENDER, TASKS, FEW, exclude_tasks=())
+    found = metric.compute(follower(), splits=[]).parts
+    assert found["score"].estimate.value == pytest.approx(0.3)
+    assert found["predictions:task"].estimate.value == pytest.approx(0)
+
+
+def test_error_and_ratio_by_hand() -> None:
+    corpus = make_corpus(
+        [
+            record(0, "a man", "m"),
+            record(1, "a woman", "m"),
+            record(2, "a man and a woman", "f"),
+            record(3, "she", "f"),
+            record(4, "a person", "m"),
+            record(5, None, "m"),
+            record(6, "a man", "unsure"),
+        ]
+    )
+    error = GenderError(GENDER, FEW).compute(corpus, splits=[]).parts
+    assert error["score"].estimate.value == pytest.approx(1 / 5)
+    assert error["named"].estimate.value == pytest.approx(1 / 3)
+    assert (error["score"].n_images, error["score"].coverage) == (5, pytest.approx(5 / 6))
+    assert error["score"].neutral_rate == pytest.approx(1 / 5)
+    assert error["score"].estimate.n_seeds == 0
+    assert "human" not in error
+    ratio = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
+    assert [ratio[p].estimate.value for p in ("model", "human", "score")] == [0.5, 1.5, -1.0]
+
+
+def test_captions_that_name_the_wrong_group_are_shown() -> None:
+    texts = ["a man", "a woman", "a man and a woman", "a person"]
+    corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])
+    (line,) = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
+    group = corpus.groupings[GENDER.name].names[1]
+    assert (line["caption"], line["named"], line["wrong"]) == ("a woman", group, 1)
+
+
+def test_of_many_wrong_captions_a_dozen_is_shown() -> None:
+    corpus = make_corpus([record(i, "a woman", "m") for i in range(50)])
+    lines = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
+    assert (len(lines), lines[0]["wrong"]) == (MOST_EXAMPLES, 50)
+
+
+def test_where_nobody_is_misnamed_there_is_no_table() -> None:
+    corpus = make_corpus([record(i, "a man", "m") for i in range(5)])
+    assert GenderError(GENDER, FEW).compute(corpus, splits=[]).tables == {}
+
+
+def test_a_ratio_to_nobody_is_absent() -> None:
+    corpus = make_corpus([record(0, "a man", "m"), record(1, "a person", "f")])
+    found = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
+    assert str(found["model"].estimate.value) == "nan"
+
+
+def test_undefined_pairs_are_absent_and_counted() -> None:
+    corpus = make_corpus(
+        [record(0, "a man", "m", objects="car"), record(1, "a woman", "f", objects="car")]
+    )
+    metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
+    found = metric.compute(corpus, splits=[]).parts
+    assert found["t_to_a:undefined"].estimate.value == 2
+    assert str(found["t_to_a:object:cake"].estimate.value) == "nan"
+
+
+@pytest.mark.parametrize(
+    ("metric", "words", "problem"),
+    [
+        ("ba_mals", ["metric.labels=object"], "did you mean 'objects'"),
+        ("ba_directional", ["metric.tie=one"], "tie"),
+        ("cooccurrence", ["metric.groups=label"], "did you mean 'labels'"),
+        ("gender_ratio", ["metric.numerator=men"], "numerator"),
+        ("differential_fairness", ["metric.prior=flat"], "prior"),
+        ("multi_directional", ["metric.exclude_tasks=[persons]"], "did you mean 'person'"),
+    ],
+)
+def test_an_unknown_choice_is_refused(metric: str, words: list[str], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        compose.cell([f"metric={metric}", *words]).build("metric")
+
+
+def test_objects_are_asked_for_where_there_are_none() -> None:
+    corpus = make_corpus([record(0, "a man", "m"), record(1, "a woman", "f")])
+    with pytest.raises(NotApplicableError, match="no objects"):
+        DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=()).compute(
+            corpus, splits=[]
+        )
+
+
+def test_three_groups_have_no_ratio_of_two() -> None:
+    cell = compose.cell(
+        ["metric=gender_ratio", "attribute=race_unsure", "dataset.n_images=60", "captioner=terse"]
+    )
+    with pytest.raises(NotApplicableError, match="compares two groups"):
+        cell.build("metric").compute(cell.corpus(), splits=[])
+
+
+def test_images_without_a_caption_or_a_group_are_no_corpus() -> None:
+    corpus = make_corpus([record(0, None, "m", "a man"), record(1, "a man", "unsure")])
+    with pytest.raises(DataError, match="no image has both"):
+        GenderError(GENDER, FEW).compute(corpus, splits=[])
+
+
+def test_the_captioner_is_described_without_people() -> None:
+    texts = ["a man and a car", "a woman and a cake"] * 5
+    corpus = make_corpus([record(i, t, "mf"[i % 2]) for i, t in enumerate(texts)])
+    metric = Cooccurrence(GENDER, TASKS, FEW, min_support=1, exclude_tasks=())
+    score = metric.compute(corpus, splits=[])
+    assert score.parts["model"].estimate.value == pytest.approx(0.5)
+    assert "score" not in score.parts
+    assert list(score.notes) == ["no human captions: there is no score"]
+
+
+@pytest.mark.parametrize("n_images", [MOST_BUNDLES // 2, MOST_BUNDLES * 3])
+def test_bundles_of_images_leave_the_interval_as_wide_as_it_is(n_images: int) -> None:
+    assert FEWEST_BUNDLES < MOST_BUNDLES
+    texts = ["a man", "a man", "a man", "a woman"] * (n_images // 4)
+    corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])
+    found = GenderError(GENDER, Bootstrap(resamples=1000)).compute(corpus, splits=[])
+    own = found.parts["score"].estimate
+    assert own.image_std == pytest.approx((0.25 * 0.75 / n_images) ** 0.5, rel=0.1)

@@ -1,0 +1,244 @@
+"""The counting metrics on the real captioners: published cells, and worked cases end to end."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+from functools import cache
+
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.metrics.base import Metric
+from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
+from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
+from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
+from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import DATA
+from tests.oracles import oracle
+
+pytestmark = pytest.mark.real
+
+FEW = Bootstrap(resamples=2)
+LABELS = LabelMap("gender", {"Male": "male", "Female": "female"})
+
+# ImageCaptioner2, Table 3: men by women, and error in per cent.
+PUBLISHED = {
+    "nic_st10": (2.47, 14.3),
+    "sat": (2.06, 7.3),
+    "fc": (2.07, 10.1),
+    "att2in": (2.06, 4.1),
+    "transformer": (2.18, 3.6),
+    "oscar": (2.06, 1.4),
+    "nic_plus": (2.89, 12.9),
+}
+MISFITS = {("transformer", "ratio"): "2.235 here; no variant explains the published 2.18"}
+ORACLE_NAMES = {"nic_st10": "NIC", "sat": "SAT", "oscar": "OSCAR"}
+
+
+@pytest.fixture(autouse=True)
+def _real_data() -> None:
+    if not (DATA / "lic").is_dir():
+        pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
+
+
+@cache
+def values(captioner: str, metric: str) -> dict[str, float]:
+    words = ["dataset=lic", f"dataset.root={DATA}/lic/bias_data", f"captioner={captioner}"]
+    cell = compose.cell([*words, f"metric={metric}", "stats.resamples=2"])
+    return parts(cell.build("metric"), cell.corpus())
+
+
+def parts(metric: Metric, corpus: Corpus) -> dict[str, float]:
+    found = metric.compute(corpus, splits=[])
+    return {name: part.estimate.value for name, part in found.parts.items()}
+
+
+@pytest.mark.parametrize("captioner", PUBLISHED)
+def test_the_published_gender_error(captioner: str) -> None:
+    tolerance = oracle("gender_error_ratio")["published_tolerance"]["error"]
+    found = 100 * values(captioner, "gender_error")["score"]
+    assert found == pytest.approx(PUBLISHED[captioner][1], abs=tolerance)
+
+
+@pytest.mark.parametrize("captioner", PUBLISHED)
+def test_the_published_gender_ratio(captioner: str) -> None:
+    if (captioner, "ratio") in MISFITS:
+        pytest.xfail(MISFITS[captioner, "ratio"])
+    tolerance = oracle("gender_error_ratio")["published_tolerance"]["ratio"]
+    found = values(captioner, "gender_ratio")["model"]
+    assert found == pytest.approx(PUBLISHED[captioner][0], abs=tolerance)
+
+
+@pytest.mark.parametrize("captioner", ORACLE_NAMES)
+def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None:
+    own = oracle("gender_error_ratio")["captioners"][ORACLE_NAMES[captioner]]
+    error, ratio, rates = (
+        values(captioner, f) for f in ("gender_error", "gender_ratio", "group_accuracy")
+    )
+    found = {
+        "ratio_male_over_female": ratio["model"],
+        "gt_ratio_female_over_male": 1 / ratio["human"],
+        "error_over_all_images_percent": 100 * error["score"],
+        "error_over_gendered_captions_percent": 100 * error["named"],
+        "outcome_divergence": rates["divergence"],
+    }
+    for group in ("male", "female"):
+        found[f"{group}_correct"] = rates[f"group:{group}"]
+        found[f"{group}_incorrect"] = rates[f"incorrect:{group}"]
+        found[f"{group}_other"] = rates[f"other:{group}"]
+    assert found == pytest.approx({key: own[key] for key in found}, abs=1e-9)
+
+
+def test_the_th10_file_is_not_behind_the_published_nic() -> None:
+    assert values("nic", "gender_ratio")["model"] == pytest.approx(3.189, abs=5e-4)
+    assert values("nic", "gender_error")["score"] == pytest.approx(0.16438, abs=5e-6)
+
+
+# --- worked cases, from captions to numbers -----------------------------------------------------
+
+
+def gender(masculine: list[str], feminine: list[str]) -> Attribute:
+    words = {"male": masculine, "female": feminine}
+    return Attribute("gender", ("male", "female"), words, {"toy": LABELS})
+
+
+def inflected(name: str) -> list[str]:
+    """A category in the endings of the worked cases' rule: no synonyms."""
+    return [name, f"{name}s", f"{name}es"]
+
+
+def categories(name: str) -> TaskVocabulary:
+    listed = oracle(name)["categories"]
+    return TaskVocabulary("coco", {task: inflected(task) for task in listed})
+
+
+def corpus_of(records: list[Record]) -> Corpus:
+    groups = {"gender": (("male", "female"), LABELS)}
+    return Corpus.build(records, dataset="toy", captioner="toy", groups=groups)
+
+
+@cache
+def labelled_images(captioner: str) -> Corpus:
+    captions = json.loads((DATA / "captioners" / f"{captioner}.json").read_text())
+    instances = json.loads((DATA / "coco/annotations/instances_val2014.json").read_text())
+    names = {c["id"]: c["name"] for c in instances["categories"]}
+    objects: dict[int, set[str]] = {}
+    for one in instances["annotations"]:
+        objects.setdefault(one["image_id"], set()).add(names[one["category_id"]])
+    with (DATA / "coco/attributes/images_val2014.csv").open(newline="") as file:
+        labels = {int(line["id"]): line["bb_gender"] for line in csv.DictReader(file)}
+    texts = {c["image_id"]: c["caption"] for c in captions}
+    return corpus_of(
+        [
+            # "person" marks the objects as known where an image has no other.
+            Record(
+                str(i),
+                texts[i],
+                labels={"gender": label},
+                objects=frozenset(objects.get(i, set()) | {"person"}),
+            )
+            for i, label in labels.items()
+            if label in LABELS.groups
+        ]
+    )
+
+
+@pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
+def test_labels_from_objects(captioner: str, name: str) -> None:
+    words = oracle("gender_error_ratio")
+    own = gender(words["masculine"], words["feminine"])
+    vocabulary = categories("counting_real_coco_objects")
+    case = oracle("counting_real_coco_objects")["captioners"][name]
+    options = {"attribute": own, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
+    directed = parts(DirectionalBiasAmplification(**options), labelled_images(captioner))
+    mals = parts(BiasAmplificationMALS(**options), labelled_images(captioner))
+    found = {
+        "BA_arrow_AtoT_WR": directed["a_to_t"],
+        "BA_arrow_TtoA_WR": directed["t_to_a"],
+        "bog_task_to_attribute": directed["t_to_a:named"],
+        "BA_MALS_joint_predictions": mals["score"],
+        "BA_MALS_gtA_predT": mals["predictions:task"],
+        "BA_MALS_predA_gtT": mals["predictions:group"],
+    }
+    assert found == pytest.approx({key: case["expected"][key] for key in found}, abs=1e-9)
+    assert mals["undefined"] >= case["n_objects_never_predicted"]
+    assert directed["mentions:model"] == pytest.approx(case["n_object_mentions"] / 10_780)
+
+
+@cache
+def age_rows() -> list[dict[str, str]]:
+    with (DATA / "relic/age_dataset.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def described_images(captioner: str) -> Corpus:
+    texts = json.loads((DATA / "captioners" / f"{captioner}.json").read_text())
+    predicted = {c["image_id"]: c["caption"] for c in texts}
+    return corpus_of(
+        [
+            Record(
+                row["img_id"],
+                predicted[int(row["img_id"])],
+                tuple(ast.literal_eval(row["caption_list"])),
+                {"gender": "Male"},  # not looked at: groups are read from captions
+            )
+            for row in age_rows()
+        ]
+    )
+
+
+@pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
+def test_labels_from_human_captions(captioner: str, name: str) -> None:
+    words = oracle("counting_real_human_captions")["extraction"]["gender_words"]
+    own = gender(words["masculine"], words["feminine"])
+    vocabulary = categories("counting_real_human_captions")
+    case = oracle("counting_real_human_captions")["captioners"][name]
+    options = {
+        "attribute": own,
+        "task": vocabulary,
+        "stats": FEW,
+        "exclude_tasks": (),
+        "labels": "union",
+        "groups": "captions",
+        "unclear": "skip",
+    }
+    corpus = described_images(captioner)
+    directed = DirectionalBiasAmplification(**options).compute(corpus, splits=[])
+    mals = parts(BiasAmplificationMALS(**options), corpus)
+    found = {
+        "BA_arrow_AtoT_WR": directed.parts["a_to_t"].estimate.value,
+        "BA_arrow_TtoA_WR": directed.parts["t_to_a"].estimate.value,
+        "BA_MALS_joint_predictions": mals["score"],
+        "BA_MALS_gtA_predT": mals["predictions:task"],
+        "BA_MALS_predA_gtT": mals["predictions:group"],
+    }
+    assert directed.parts["a_to_t"].n_images == case["n_used"]
+    assert found == pytest.approx({key: case["expected"][key] for key in found}, abs=1e-9)
+    kept = parts(DirectionalBiasAmplification(**options, undefined="keep"), corpus)
+    assert kept["t_to_a"] == pytest.approx(case["expected"]["bog_task_to_attribute"], abs=1e-9)
+
+
+@pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
+def test_the_ratio_to_men_of_objects(captioner: str, name: str) -> None:
+    words = oracle("gender_error_ratio")
+    case = oracle("gender_groups_cooccurrence")["cooccurrence"][name]
+    metric = Cooccurrence(
+        gender(words["masculine"], words["feminine"]),
+        TaskVocabulary("words", {word: [word] for word in case}),
+        FEW,
+        exclude_tasks=(),
+    )
+    found = parts(metric, labelled_images(captioner))
+    expected = {f"object:{word}:model": own["to_m"] for word, own in case.items()}
+    assert {key: found[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+
+
+def test_lics_masking_list_fits_the_published_error_too() -> None:
+    own = GenderError(compose.cell([]).build("attribute"), FEW, words="lic")
+    assert round(100 * parts(own, labelled_images("sat"))["score"], 1) == PUBLISHED["sat"][1]

@@ -1,0 +1,284 @@
+"""Caption quality: the arithmetic against worked cases and a second implementation, the metric."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.metrics import meteor as meteor_module
+from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.functional.ngrams import Ngrams, count_ngrams, document_frequencies
+from bias_pipeline.metrics.functional.quality import bleu, cider_d, clipped_matches, closest_lengths
+from bias_pipeline.metrics.language.quality import Quality
+from bias_pipeline.metrics.meteor import ABSENT, meteor
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import GENDER, make_corpus
+
+FEW = Bootstrap(resamples=20)
+WORDS = ["a", "the", "man", "woman", "dog", "red", "ball", "on", "in", "rides", "big", "park"]
+
+
+def numbered(*sets: list[str]) -> list[Ngrams]:
+    known: dict[str, int] = {}
+    columns = []
+    for texts in sets:
+        words = [known.setdefault(w, len(known)) for text in texts for w in text.split()]
+        starts = np.cumsum([0, *(len(text.split()) for text in texts)])
+        columns.append((np.array(words, np.int64), starts))
+    return count_ngrams(columns)
+
+
+def scored(candidates: list[str], references: list[list[str]]) -> tuple[list[float], list[float]]:
+    """BLEU-1 to 4 of all, CIDEr-D of each, with the references as documents."""
+    owner = np.repeat(np.arange(len(references)), [len(own) for own in references])
+    c, r = numbered(candidates, [text for own in references for text in own])
+    totals = np.stack([table.sum(axis=1) for table in c.tables], axis=-1).sum(axis=0)
+    closest = closest_lengths(c.lengths, r.lengths, owner)
+    whole = bleu(clipped_matches(c, r, owner).sum(axis=0), totals, c.lengths.sum(), closest.sum())
+    frequencies = document_frequencies(r, owner)
+    return whole.tolist(), cider_d(c, r, owner, frequencies, len(candidates)).tolist()
+
+
+# --- worked cases
+
+
+def test_the_papers_example_of_clipping() -> None:
+    """Papineni et al. 2002, example 2: modified unigram precision 2/7, bigram precision 0."""
+    the = "the the the the the the the"
+    owner = np.zeros(2, np.int64)
+    c, r = numbered([the], ["the cat is on the mat", "there is a cat on the mat"])
+    assert clipped_matches(c, r, owner)[0, :2].tolist() == [2, 0]
+
+
+def test_the_papers_example_of_precision() -> None:
+    """Papineni et al. 2002, examples 1 and 2: 17/18 and 8/14 of single words, 10/17 and 1/13."""
+    good = (
+        "it is a guide to action which ensures that the military always obeys the commands of "
+        "the party"
+    )
+    poor = "it is to insure the troops forever hearing the activity guidebook that party direct"
+    references = [
+        "it is a guide to action that ensures that the military will forever heed party commands",
+        "it is the guiding principle which guarantees the military forces always being under the "
+        "command of the party",
+        "it is the practical guide for the army always to heed the directions of the party",
+    ]
+    for text, matches in ((good, [17, 10]), (poor, [8, 1])):
+        c, r = numbered([text], references)
+        assert clipped_matches(c, r, np.zeros(3, np.int64))[0, :2].tolist() == matches
+
+
+def test_short_captions_are_penalised() -> None:
+    assert scored(["a dog"], [["a dog in the park"]])[0][0] == pytest.approx(math.exp(1 - 5 / 2))
+
+
+def test_cider_d_of_a_hand_worked_pair() -> None:
+    """Two documents: "a" is in both and weighs nothing, all else weighs log 2.
+
+    "a red ball" against "a red dog": of single words red of (red, ball), of pairs "a red" of two;
+    cosine 1/2 each, nothing of three, so 10 * (1/2 + 1/2) / 4.
+    """
+    found = scored(["a red ball", "a park"], [["a red dog"], ["a park"]])[1]
+    assert found == pytest.approx([2.5, 5.0])
+
+
+def test_cider_d_clips_and_penalises_length() -> None:
+    """ "red red" against "red": min(2, 1) * 1 / (2 * 1) of single words, one word too many."""
+    found = scored(["red red", "park"], [["red"], ["park"]])[1]
+    assert found[0] == pytest.approx(10 / 4 * 0.5 * math.exp(-1 / 72))
+
+
+def test_what_no_document_holds_weighs_as_if_one_did() -> None:
+    seen = scored(["red ball", "park"], [["red dog", "ball in"], ["park"]])[1]
+    unseen = scored(["red big", "park"], [["red dog", "ball in"], ["park"]])[1]
+    assert unseen[0] == pytest.approx(seen[0] / 2)
+
+
+def test_a_caption_without_words_scores_nothing() -> None:
+    assert scored(["", "a dog"], [["a dog"], ["a dog in"]])[1][0] == 0
+
+
+def test_bleu_of_captions_too_short_for_an_order_is_absent() -> None:
+    assert math.isnan(scored(["a dog"], [["a dog"]])[0][2])
+
+
+def random_captions(seed: int) -> tuple[list[str], list[list[str]]]:
+    generator = np.random.default_rng(seed)
+
+    def text() -> str:
+        return " ".join(generator.choice(WORDS, generator.integers(4, 9)))
+
+    return [text() for _ in range(40)], [[text() for _ in range(1 + i % 5)] for i in range(40)]
+
+
+def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[float]:
+    """The paper's formula word by word, as slowly as it reads."""
+
+    def grams(text: str, n: int) -> list[tuple[str, ...]]:
+        words = text.split()
+        return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+    def weighted(text: str, n: int) -> dict[tuple[str, ...], float]:
+        own = grams(text, n)
+        documents = {
+            g: sum(any(g in grams(r, n) for r in refs) for refs in references) for g in set(own)
+        }
+        return {
+            g: own.count(g) * math.log(len(references) / max(1, documents[g])) for g in set(own)
+        }
+
+    found = []
+    for text, refs in zip(candidates, references, strict=True):
+        total = 0.0
+        for ref in refs:
+            apart = len(text.split()) - len(ref.split())
+            for n in (1, 2, 3, 4):
+                one, two = weighted(text, n), weighted(ref, n)
+                norms = math.hypot(*one.values()) * math.hypot(*two.values())
+                overlap = sum(min(one[g], two[g]) * two[g] for g in one if g in two)
+                total += math.exp(-(apart**2) / 72) * overlap / norms if norms else 0.0
+        found.append(10 * total / 4 / len(refs))
+    return found
+
+
+def test_cider_d_equals_a_second_implementation() -> None:
+    captions = random_captions(0)
+    assert scored(*captions)[1] == pytest.approx(plain_cider_d(*captions), abs=1e-12)
+
+
+def test_both_equal_the_published_tool() -> None:
+    bleu_module = pytest.importorskip("pycocoevalcap.bleu.bleu")
+    cider_module = pytest.importorskip("pycocoevalcap.cider.cider")
+    candidates, references = random_captions(1)
+    candidates[0] = references[0][0]  # else no four words match, which they smooth and we do not
+    own = {i: [text] for i, text in enumerate(candidates)}
+    theirs = dict(enumerate(references))
+    found = scored(candidates, references)
+    expected, _ = bleu_module.Bleu(4).compute_score(theirs, own, verbose=0)
+    assert found[0] == pytest.approx(expected, rel=1e-6)
+    assert found[1] == pytest.approx(cider_module.Cider().compute_score(theirs, own)[1].tolist())
+
+
+# --- the metric
+
+
+def people(n: int = 60, captions: int = 5) -> list[tuple[str, ...]]:
+    """Five captions an image of one of three scenes, with words of their own."""
+    scenes = ("red ball in the park", "big dog on a sofa", "horse rides on the beach")
+    generator = np.random.default_rng(2)
+    return [
+        tuple(
+            f"a {generator.choice(['small', 'old', 'wet'])} {scenes[i % 3]} "
+            f"{generator.choice(['today', 'again', 'now'])}"
+            for _ in range(captions)
+        )
+        for i in range(n)
+    ]
+
+
+def corpus_of(model: list[str | None], human: list[tuple[str, ...]]) -> Corpus:
+    return make_corpus(
+        [
+            Record(str(i), m, h, {"gender": "mf"[i % 2]})
+            for i, (m, h) in enumerate(zip(model, human, strict=True))
+        ]
+    )
+
+
+def compute(corpus: Corpus, **options: object) -> Score:
+    return Quality(GENDER, FEW, **options).compute(corpus, splits=[])  # type: ignore[arg-type]
+
+
+def value(parts: dict[str, Part], name: str) -> float:
+    return parts[name].estimate.value
+
+
+def test_one_more_person_is_no_better_and_no_worse() -> None:
+    """Exchanging the captioner with any person leaves the mean score at 0."""
+    human = people(60, 6)
+    values = []
+    for k in range(6):
+        rest = [own[:k] + own[k + 1 :] for own in human]
+        parts = compute(corpus_of([own[k] for own in human], rest)).parts
+        values.append(value(dict(parts), "score"))
+    assert np.mean(values) == pytest.approx(0, abs=0.05)
+
+
+def test_a_captioner_of_other_images_is_worse() -> None:
+    human = people()
+    wrong = [human[(i + 1) % len(human)][0] for i in range(len(human))]
+    assert compute(corpus_of(wrong, human)).parts["score"].estimate.ci_high < 0
+
+
+def test_a_captioner_that_fails_one_group_has_a_gap() -> None:
+    human = people()
+    model = [own[0] if i % 2 == 0 else "a person" for i, own in enumerate(human)]
+    parts = dict(compute(corpus_of(list(model), human)).parts)
+    assert value(parts, "group:male") > 0 > value(parts, "group:female")
+    assert value(parts, "gap") == value(parts, "group:male") - value(parts, "group:female")
+
+
+def test_pictures_that_are_harder_for_all_are_no_gap() -> None:
+    """Captions of one group agree, those of the other do not: people's fall as the captioner's."""
+    generator = np.random.default_rng(3)
+    texts = [
+        ["a red ball in the park"] * 6
+        if i % 2
+        else [" ".join(generator.choice(WORDS, 6)) for _ in range(6)]
+        for i in range(60)
+    ]
+    parts = dict(compute(corpus_of([t[0] for t in texts], [tuple(t[1:]) for t in texts])).parts)
+    assert value(parts, "gap:model") > 1
+    assert value(parts, "gap") < 0.3
+
+
+def test_the_model_side_is_what_the_published_formula_gives() -> None:
+    human = people()
+    model = [own[0] for own in people(60, 1)]
+    whole, each = scored(model, [list(own) for own in human])
+    parts = dict(compute(corpus_of(list(model), human)).parts)
+    assert value(parts, "model") == pytest.approx(np.mean(each))
+    assert [value(parts, f"bleu_{n}:model") for n in (1, 2, 3, 4)] == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(("documents", "count"), [("corpus", 60), ("scored", 50)])
+def test_document_frequencies_are_of_the_images_chosen(documents: str, count: int) -> None:
+    human = people()
+    model = [own[0] if i < 50 else None for i, own in enumerate(human)]
+    found = compute(corpus_of(list(model), human), documents=documents)
+    assert found.audit["n_documents"] == count
+
+
+def test_without_a_second_human_caption_there_is_no_score() -> None:
+    found = compute(corpus_of(["a dog"] * 60, people(60, 1)))
+    assert set(found.parts) >= {"model", "bleu_4:model", "group:male:model"}
+    assert "score" not in found.parts
+    assert any("no score" in note for note in found.notes)
+
+
+def test_without_human_captions_nothing_can_be_said() -> None:
+    with pytest.raises(NotApplicableError, match="human captions"):
+        compute(corpus_of(["a dog"] * 60, [()] * 60))
+
+
+def test_meteor_without_java_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meteor_module.shutil, "which", lambda name: None)
+    found = compute(corpus_of(["a dog"] * 60, people()), meteor=True)
+    assert math.isnan(found.parts["meteor:model"].estimate.value)
+    assert ABSENT in found.notes
+
+
+@pytest.mark.skipif(not meteor_module.available(), reason="no Java or no pycocoevalcap")
+def test_meteor_of_a_right_caption_is_above_that_of_a_wrong_one() -> None:
+    right, wrong = meteor(["a man rides a horse", "two cakes"], [["a man on a horse"]] * 2)
+    assert right > wrong
+
+
+@pytest.mark.parametrize("option", [{"positions": 0}, {"sigma": 0.0}, {"documents": "all"}])
+def test_settings_out_of_range_are_refused(option: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=next(iter(option))):
+        Quality(GENDER, FEW, **option)  # type: ignore[arg-type]

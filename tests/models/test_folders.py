@@ -1,0 +1,136 @@
+"""Model folders of others: what is missing is named, what is absurd is refused, at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
+from bias_pipeline.models.folders import check_config, check_preprocessing, require_vocabulary
+from bias_pipeline.models.pretrained import Preprocessing, find_pretrained, load
+from tests.tiny_models import write_clip
+
+KINDS = ("clip",)
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clip(tmp_path_factory.mktemp("clip"))
+
+
+@pytest.fixture
+def folder(clip: Path, tmp_path: Path) -> Path:
+    found: Path = shutil.copytree(clip, tmp_path / "model")
+    return found
+
+
+def change(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("files", [["config.json"], ["vocab.json"], []])
+def test_a_folder_without_a_vocabulary_names_what_to_fetch(
+    tmp_path: Path, files: list[str]
+) -> None:
+    with pytest.raises(
+        ResourceError, match=rf"{tmp_path}: .*vocabulary is absent; fetch tokenizer"
+    ):
+        require_vocabulary(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    "files", [["tokenizer.json"], ["vocab.txt"], ["vocab.json", "merges.txt"], ["spiece.model"]]
+)
+def test_every_kind_of_vocabulary_will_do(tmp_path: Path, files: list[str]) -> None:
+    require_vocabulary(tmp_path, files)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "preprocessor_config.json"])
+def test_a_file_that_is_absent_is_named_with_its_folder(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(ResourceError, match=rf"{folder}.*{name}"):
+        Preprocessing(find_pretrained(str(folder), KINDS))
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("text_config", "num_hidden_layers", 10**9),
+        ("vision_config", "num_hidden_layers", 10**9),
+        ("vision_config", "image_size", 10**9),
+        ("text_config", "vocab_size", 10**12),
+        ("text_config", "hidden_size", -(10**9)),
+        ("vision_config", "_attn_implementation", "somebody/kernel"),
+        ("vision_config", "attn_implementation", "somebody/kernel:forward"),
+    ],
+)
+def test_an_absurd_configuration_is_refused_with_its_key(
+    folder: Path, part: str, key: str, value: Any
+) -> None:
+    path = folder / "config.json"
+    own = json.loads(path.read_text())[part]
+    change(path, **{part: {**own, key: value}})
+    with pytest.raises(DataError, match=rf"config\.json: {key} is "):
+        find_pretrained(str(folder), KINDS)
+
+
+@pytest.mark.parametrize("key", ["kernel_config", "use_kernels", "quantization_config"])
+def test_a_kernel_of_a_hub_is_refused(key: str) -> None:
+    with pytest.raises(DataError, match="code of a hub is not loaded"):
+        check_config(Path("config.json"), {"text_config": {key: {"a": "somebody/kernel"}}})
+
+
+@pytest.mark.parametrize("value", ["eager", "sdpa", None, {"text_config": "eager"}])
+def test_attention_of_the_library_will_do(value: Any) -> None:
+    check_config(Path("config.json"), {"attn_implementation": value})
+
+
+def test_sizes_that_the_weights_have_not_are_refused(folder: Path) -> None:
+    import torch
+    from transformers import CLIPModel
+
+    path = folder / "config.json"
+    own = json.loads(path.read_text())["text_config"]
+    change(path, text_config={**own, "hidden_size": 10**6, "intermediate_size": 10**6})
+    with pytest.raises(BiasPipelineError, match="cannot be loaded"):
+        load(find_pretrained(str(folder), KINDS), CLIPModel, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("side", [0, -1, 10**6, "224", 3.5, True])
+@pytest.mark.parametrize("key", ["size", "crop_size"])
+def test_pictures_of_no_size_or_a_huge_one_are_refused(folder: Path, key: str, side: Any) -> None:
+    change(folder / "preprocessor_config.json", **{key: {"height": side, "width": 32}})
+    with pytest.raises(DataError, match=rf"preprocessor_config\.json: {key} is"):
+        Preprocessing(find_pretrained(str(folder), KINDS))
+
+
+@pytest.mark.parametrize("size", [224, [224, 224], {"shortest_edge": 224, "longest_edge": None}])
+def test_sizes_as_they_are_written_will_do(size: Any) -> None:
+    check_preprocessing(Path("p.json"), {"size": size, "image_mean": [0.5]})
+
+
+def test_preprocessing_that_fails_is_a_sentence(folder: Path) -> None:
+    change(folder / "preprocessor_config.json", image_mean=[0.5])
+    with pytest.raises(DataError, match="preprocessing cannot be loaded"):
+        Preprocessing(find_pretrained(str(folder), KINDS))
+
+
+def test_e17_an_unknown_name_says_where_it_was_looked_for_and_how_to_fetch_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import huggingface_hub
+
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("offline")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    with pytest.raises(ResourceError) as refused:
+        find_pretrained("somebody/model", KINDS, revision="v2")
+    told = str(refused.value)
+    assert str(Path.cwd()) in told
+    assert huggingface_hub.constants.HF_HUB_CACHE in told
+    assert "`hf download somebody/model --revision v2`" in told

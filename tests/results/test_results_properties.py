@@ -1,0 +1,113 @@
+"""Results come back from disk as they were, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline.results.store import Result, ResultStore, Row
+
+KINDS: dict[str, st.SearchStrategy[object]] = {
+    "str": st.text(),
+    "int": st.integers(-(2**53), 2**53),
+    "float": st.floats(),
+    "tuple[int, ...]": st.lists(st.integers(0, 2**40), max_size=4).map(tuple),
+}
+rows = st.builds(
+    Row,
+    **{f.name: st.just("run") if f.name == "run_id" else KINDS[str(f.type)] for f in fields(Row)},
+)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+manifests = st.dictionaries(st.text(), plain, max_size=4)
+on_disk = settings(max_examples=60, deadline=None)
+
+
+def written(text: str) -> str:
+    """Text as UTF-8 can hold it: half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def expected(row: Row) -> dict[str, object]:
+    """Columns after a round trip; what is not finite is absent."""
+    return {
+        key: written(value)
+        if isinstance(value, str)
+        else None
+        if isinstance(value, float) and not math.isfinite(value)
+        else value
+        for key, value in asdict(row).items()
+    }
+
+
+def found(row: Row) -> dict[str, object]:
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in asdict(row).items()
+    }
+
+
+@given(content=st.lists(rows, max_size=3), manifest=manifests)
+@on_disk
+def test_rows_come_back(
+    tmp_path_factory: pytest.TempPathFactory, content: list[Row], manifest: dict[str, object]
+) -> None:
+    store = ResultStore(tmp_path_factory.mktemp("store"))
+    store.save(Result("run", content, manifest))
+    loaded = store.load("run")
+    assert loaded is not None
+    assert [found(row) for row in loaded.rows] == [expected(row) for row in content]
+
+
+@given(content=st.lists(rows, max_size=3), manifest=manifests)
+@on_disk
+def test_the_file_is_strict_json(
+    tmp_path_factory: pytest.TempPathFactory, content: list[Row], manifest: dict[str, object]
+) -> None:
+    root = tmp_path_factory.mktemp("store")
+    ResultStore(root).save(Result("run", content, manifest))
+    text = (root / "run" / "result.json").read_text(encoding="utf-8")
+    assert json.loads(text, parse_constant=lambda name: pytest.fail(name))["schema"] == 1
+
+
+@given(manifest=manifests, position=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+@on_disk
+def test_e19_any_flipped_bit_is_noticed_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory,
+    manifest: dict[str, object],
+    position: float,
+    bit: int,
+) -> None:
+    root = tmp_path_factory.mktemp("store")
+    store = ResultStore(root)
+    numbers = dict.fromkeys((f.name for f in fields(Row) if f.type == "float"), 0.25)
+    texts = dict.fromkeys((f.name for f in fields(Row) if f.type == "str"), "x")
+    row = Row(
+        **{**texts, **numbers, "run_id": "run"}, metric_version=1, n_images=3, n_seeds=1, seeds=(0,)
+    )  # type: ignore[arg-type]
+    store.save(Result("run", [row], manifest))
+    path = root / "run" / "result.json"
+    content = bytearray(path.read_bytes())
+    content[int(position * len(content))] ^= 1 << bit
+    path.write_bytes(bytes(content))
+    loaded = store.load("run")
+    assert loaded is None or list(loaded.rows) == [row]
+
+
+def test_e19_a_result_without_a_checksum_is_not_read(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    store.save(Result("run", [], {}))
+    path = tmp_path / "run" / "result.json"
+    content = json.loads(path.read_text())
+    del content["manifest"]["checksum"]
+    path.write_text(json.dumps(content))
+    assert store.load("run") is None
