@@ -97,28 +97,27 @@ def plain(own: Study) -> float:
 def _train_plainly(own: Study, split: Split, epochs: int) -> torch.Tensor:
     import torch
 
-    from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
+    from bias_pipeline.attackers.batches import LengthBatches, tensors
 
     recipe = own.probe().recipe
     rows, asked = split.select(own.data.captions.images, own.data.labels)
     torch.manual_seed(split.seed)
-    words = Vocabulary(own.data.captions, rows)
-    encoder = recipe.encoder.build(words.size)
+    inputs = recipe.encoder.read(own.data).fit(rows)
+    encoder = recipe.encoder.build(inputs)
     net = torch.nn.ModuleList([encoder, recipe.head.build(int(encoder.output_dim), 1)])  # type: ignore[arg-type]
     optimizer = torch.optim.Adam(net.parameters(), **recipe.optimizer)  # type: ignore[arg-type]
     targets = torch.from_numpy(own.data.labels[rows]).float()
-    batches = LengthBatches(
-        *words.padded(own.data.captions, rows), targets, recipe.batch_size, split.seed
-    )
+    batches = LengthBatches(inputs, rows, targets, recipe.batch_size, split.seed)
     for _ in range(epochs):
-        for tokens, lengths, wanted in batches:
-            outputs = net[1](net[0](tokens, lengths))[:, 0]
+        for batch in batches:
+            outputs = net[1](net[0](**batch.inputs))[:, 0]
             optimizer.zero_grad()
-            torch.nn.functional.binary_cross_entropy_with_logits(outputs, wanted).backward()
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(outputs, batch.targets)
+            loss.backward()
             optimizer.step()
     net.eval()
     with torch.no_grad():
-        found: torch.Tensor = net[1](net[0](*words.padded(own.data.captions, asked))).sigmoid()
+        found: torch.Tensor = net[1](net[0](**tensors(inputs, asked))).sigmoid()
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from bias_pipeline.catalogue.cards import cards
 from bias_pipeline.commands.main import main
-from bias_pipeline.config import compose
+from bias_pipeline.config import compose, overrides
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
 from tests.documents import DOCUMENTS, DOOR, blocks, commands, links
@@ -23,7 +23,11 @@ from tests.lic_folder import write_folder
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 FOOTGUNS = (REPOSITORY / "docs" / "footguns.md").read_text(encoding="utf-8")
-DOOR_LINES = [line for line in commands(README) if line.startswith(DOOR)]
+GUIDES = [
+    README,
+    *((REPOSITORY / "docs" / f"{page}.md").read_text("utf-8") for page in ("sweeping", "python")),
+]
+DOOR_LINES = [line for text in GUIDES for line in commands(text) if line.startswith(DOOR)]
 OWN_ARGUMENTS = ("audit", "compare", "report")
 DOOR_COMMANDS = [
     line for line in DOOR_LINES if line.split()[3:4] not in [[w] for w in OWN_ARGUMENTS]
@@ -54,7 +58,7 @@ def test_a_command_of_the_footguns_composes(
     words = [word for word in shlex.split(line)[3:] if "=" in word]
     options = compose.options_of(words)
     compose.check_names(options)
-    compose.compose_config(compose.first_choices(options.overrides), options)
+    compose.compose_config(overrides.first_choices(options.overrides), options)
 
 
 def test_every_reason_to_skip_a_command_is_that_of_one() -> None:
@@ -114,9 +118,9 @@ def test_links_lead_to_files(path: Path) -> None:
     assert [target for target in local if not (path.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("block", blocks(README, "python"))
-def test_a_python_example_of_the_readme_runs(block: str) -> None:
-    exec(compile(block, "README.md", "exec"), {})
+@pytest.mark.parametrize("block", [own for text in GUIDES for own in blocks(text, "python")])
+def test_a_python_example_runs(block: str) -> None:
+    exec(compile(block, "a guide", "exec"), {})
 
 
 @pytest.mark.slow
@@ -161,7 +165,7 @@ def test_the_readme_has_the_table_of_the_demo(
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     (demo,) = re.findall(r"(?m)^demo:.*\n\t@.* -m bias_pipeline (.*)$", makefile)
     assert main(shlex.split(demo)) == 0
-    (block,) = [own for own in blocks(README, "text") if "amplifier" in own]
+    (block,) = [own for own in blocks(README, "text") if "dampener" in own]
     shown, printed = _numbers(block), _numbers(capfd.readouterr().out)
     assert len(shown) == 14
     assert max(map(len, block.splitlines())) <= 80

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from bias_pipeline import __version__
-from bias_pipeline.config.identity import deciding
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.sealed import sealed, unsealed
+from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.manifests import checked
 from bias_pipeline.results.store import Result, plain, result_of
 from bias_pipeline.stats.bootstrap import Draws, FloatArray

@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.config.identity import deciding
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups

@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.attackers.batches import Batch, WeightedBatch
+from bias_pipeline.attackers.batches import Batch
 
 
 class Attacker(pl.LightningModule):
@@ -18,7 +18,7 @@ class Attacker(pl.LightningModule):
     outputs, T tasks one sigmoid each.
 
     Args:
-        encoder: tokens (N, L) and lengths (N,) to vectors (N, D).
+        encoder: its inputs, by name, to vectors (N, D).
         head: vectors (N, D) to outputs (N, O).
         exclusive: whether groups exclude each other.
         optimizer: settings of Adam.
@@ -42,18 +42,17 @@ class Attacker(pl.LightningModule):
         self.optimizer_settings = dict(optimizer)
         self.losses: list[float] = []
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, **inputs: Tensor) -> Tensor:
         """Outputs (N, O) before the sigmoid or softmax."""
-        outputs: Tensor = self.head(self.encoder(tokens, lengths))
+        outputs: Tensor = self.head(self.encoder(**inputs))
         return outputs
 
-    def training_step(self, batch: Batch | WeightedBatch, batch_idx: int) -> Tensor:
-        """The loss of a batch, times its weight if it has one."""
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch, times its weight."""
         del batch_idx
-        tokens, lengths, targets, *weight = batch
-        loss = self.loss(self(tokens, lengths), targets)
-        self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=len(lengths))
-        return loss * weight[0] if weight else loss
+        loss = self.loss(self(**batch.inputs), batch.targets)
+        self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.targets))
+        return loss * batch.weight
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy of outputs (N, O) with what is true, (N,) groups or (N, T) tasks."""
@@ -72,10 +71,10 @@ class Attacker(pl.LightningModule):
         return torch.optim.Adam(self.parameters(), **self.optimizer_settings)  # type: ignore[arg-type]
 
     @torch.no_grad()
-    def probabilities(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def probabilities(self, **inputs: Tensor) -> Tensor:
         """Answers (N, K) or (N, T), without dropout."""
         self.eval()
-        outputs = self(tokens, lengths).double()
+        outputs = self(**inputs).double()
         if self.exclusive and outputs.shape[1] > 1:
             return outputs.softmax(dim=1)
         p = outputs.sigmoid()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,42 +12,31 @@ import torch
 from torch import Tensor
 
 from bias_pipeline.attackers.ddp import Share
-from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.encoders.nets import N_SPECIAL, PAD, UNKNOWN
+from bias_pipeline.encoders.base import Inputs
 
 IntArray = npt.NDArray[np.int64]
-Batch = tuple[Tensor, Tensor, Tensor]
-WeightedBatch = tuple[Tensor, Tensor, Tensor, float]
-NumberedBatches = list[tuple[int, Batch | WeightedBatch]]
 
 
-class Vocabulary:
-    """Words of training captions: by falling frequency, ties by the alphabet, after the specials.
+class Batch(NamedTuple):
+    """B captions to learn from.
 
-    Args:
-        captions: all captions.
-        rows: which of them are trained on; words that stand only in others are unknown.
+    Attributes:
+        inputs: name to (B, ...) what the encoder's ``forward`` takes.
+        targets: (B, ...) what is learnt.
+        weight: of the loss.
     """
 
-    def __init__(self, captions: Captions, rows: IntArray) -> None:
-        own = captions.take(rows)
-        ranked = sorted(zip((-own.counts).tolist(), own.types, strict=True))
-        number = {word: i + N_SPECIAL for i, (_, word) in enumerate(ranked)}
-        self.size = len(number) + N_SPECIAL
-        self._table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
+    inputs: Mapping[str, Tensor]
+    targets: Tensor
+    weight: float = 1.0
 
-    def padded(self, captions: Captions, rows: IntArray) -> tuple[Tensor, Tensor]:
-        """Word numbers (N, longest) and lengths (N,) of some captions; empty ones hold one pad.
 
-        Padding is the zero vector that training never moves, so they do not touch <unk>.
-        """
-        lengths = captions.lengths[rows]
-        tokens = np.full((len(rows), max(int(lengths.max(initial=0)), 1)), PAD, np.int64)
-        inside = np.arange(tokens.shape[1]) < lengths[:, None]
-        starts = np.repeat(captions.starts[rows], lengths)
-        place = np.nonzero(inside)[1]
-        tokens[inside] = self._table[captions.tokens[starts + place]]
-        return torch.from_numpy(tokens), torch.from_numpy(np.maximum(lengths, 1))
+NumberedBatches = list[tuple[int, Batch]]
+
+
+def tensors(inputs: Inputs, rows: IntArray) -> dict[str, Tensor]:
+    """The inputs of some captions, for a network."""
+    return {name: torch.from_numpy(array) for name, array in inputs.batch(rows).items()}
 
 
 class LengthBatches:
@@ -56,8 +46,8 @@ class LengthBatches:
     batches and shuffles these, so a batch holds captions of almost equal length.
 
     Args:
-        tokens: (N, L) padded word numbers.
-        lengths: (N,) lengths.
+        inputs: of all captions.
+        rows: (N,) which of them are learnt from.
         targets: (N, ...) what is learnt.
         batch_size: captions in a batch.
         seed: of the permutations.
@@ -66,14 +56,15 @@ class LengthBatches:
 
     def __init__(
         self,
-        tokens: Tensor,
-        lengths: Tensor,
+        inputs: Inputs,
+        rows: IntArray,
         targets: Tensor,
         batch_size: int,
         seed: int,
         pool: int = 100,
     ) -> None:
-        self.tokens, self.lengths, self.targets = tokens, lengths, targets
+        self.inputs, self.rows, self.targets = inputs, rows, targets
+        self.lengths = inputs.lengths[rows]
         self.batch_size, self.pool = batch_size, pool
         self._generator = np.random.default_rng(seed)
 
@@ -83,19 +74,15 @@ class LengthBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         order = self._generator.permutation(len(self.lengths))
-        lengths = self.lengths.numpy()
         width = self.batch_size * self.pool
         batches = []
         for start in range(0, len(order), width):
             chunk = order[start : start + width]
-            chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
+            chunk = chunk[np.argsort(self.lengths[chunk], kind="stable")]
             batches += np.split(chunk, range(self.batch_size, len(chunk), self.batch_size))
         for number in self._generator.permutation(len(batches)):
-            yield self._batch(torch.from_numpy(batches[number]))
-
-    def _batch(self, rows: Tensor) -> Batch:
-        lengths = self.lengths[rows]
-        return self.tokens[rows, : int(lengths.max())], lengths, self.targets[rows]
+            own = batches[number]
+            yield Batch(tensors(self.inputs, self.rows[own]), self.targets[torch.from_numpy(own)])
 
 
 class SharedBatches:
@@ -117,14 +104,16 @@ class SharedBatches:
     def __len__(self) -> int:
         return len(self.batches) * self.parts
 
-    def __iter__(self) -> Iterator[WeightedBatch]:
-        for tokens, lengths, targets in self.batches:
-            share = self.share.of(np.arange(len(lengths)))
+    def __iter__(self) -> Iterator[Batch]:
+        for whole in self.batches:
+            n_rows = len(whole.targets)
+            share = self.share.of(np.arange(n_rows))
             for part in range(self.parts):
                 own = share[part :: self.parts]
-                weight = len(own) * self.share.world * self.parts / len(lengths)
+                weight = len(own) * self.share.world * self.parts / n_rows
                 rows = torch.from_numpy(own if len(own) else np.zeros(1, np.int64))
-                yield tokens[rows], lengths[rows], targets[rows], weight
+                inputs = {name: array[rows] for name, array in whole.inputs.items()}
+                yield Batch(inputs, whole.targets[rows], weight)
 
 
 class SideBySide:
@@ -143,6 +132,6 @@ class SideBySide:
         return max(map(len, self.batches))
 
     def __iter__(self) -> Iterator[NumberedBatches]:
-        steps: Iterable[Sequence[Batch | WeightedBatch | None]] = zip_longest(*self.batches)
+        steps: Iterable[Sequence[Batch | None]] = zip_longest(*self.batches)
         for step in steps:
             yield [(number, own) for number, own in enumerate(step) if own is not None]

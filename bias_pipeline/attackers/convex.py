@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 from scipy import sparse, special
@@ -12,14 +11,14 @@ from scipy import sparse, special
 from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled
 from bias_pipeline.declared import Positive
-from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.encoders.base import FeatureEncoder, Features
 from bias_pipeline.errors import UsageError
 
 VERSION = 2  # raise it whenever any answer changes
 
 
 class ConvexProbe(Probe):
-    """Logistic regression on n-gram indicators, one fresh fit a split.
+    """Logistic regression on features such as n-gram indicators, one fresh fit a split.
 
     The objective is strictly convex, so the answers depend on the split alone. K = 2 groups give
     one sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
@@ -35,7 +34,7 @@ class ConvexProbe(Probe):
     """
 
     def __init__(
-        self, encoder: Ngram, inverse_penalty: Positive = 0.1, cache: str | None = None
+        self, encoder: FeatureEncoder, inverse_penalty: Positive = 0.1, cache: str | None = None
     ) -> None:
         super().__init__(cache)
         if not inverse_penalty > 0:
@@ -49,7 +48,7 @@ class ConvexProbe(Probe):
         return {
             "probe": "convex",
             "version": VERSION,
-            "encoder": asdict(self.encoder),
+            "encoder": self.encoder.spec,
             "inverse_penalty": self.inverse_penalty,
         }
 
@@ -57,11 +56,10 @@ class ConvexProbe(Probe):
         """One fit a job."""
         if not jobs:
             return
-        index = self.encoder.index(data.captions)
+        items = self.encoder.read(data)
         for job in jobs:
-            kept = self.encoder.select(index, job.train)
-            x_train = self.encoder.encode(index, job.train, kept)
-            x_test = self.encoder.encode(index, job.test, kept)
+            inputs: Features = items.fit(job.train)
+            x_train, x_test = inputs.matrix(job.train), inputs.matrix(job.test)
             yield Answered(self._answer(x_train, data.labels[job.train], x_test, data))
 
     def _answer(
@@ -80,7 +78,7 @@ class ConvexProbe(Probe):
 
 
 def decide(x: sparse.csr_array, weights: FloatArray) -> FloatArray:
-    """Linear scores (N, K) of indicators (N, F) under weights (F + 1, K), the intercept last."""
+    """Linear scores (N, K) of features (N, F) under weights (F + 1, K), the intercept last."""
     return np.asarray(x @ weights[:-1] + weights[-1], np.float64)
 
 
@@ -88,7 +86,7 @@ class Design:
     """The captions that logistic regressions are fitted to, prepared once for any number of them.
 
     Args:
-        x: (N, F) indicators.
+        x: (N, F) features.
         inverse_penalty: C, see :class:`ConvexProbe`.
 
     Example:
@@ -102,10 +100,10 @@ class Design:
         self.x = x
         self.transposed = x.T.tocsr()
         self.inverse_penalty = inverse_penalty
-        frequency = np.append(np.bincount(x.indices, minlength=x.shape[1]), x.shape[0])
+        squares = np.append(x.multiply(x).sum(axis=0), x.shape[0])
         self.ridge = np.append(np.ones(x.shape[1]), 0.0)[:, None]
         # Measured in units of their own curvature, all weights converge at the same pace.
-        self.scale = 1 / np.sqrt(self.ridge + inverse_penalty * frequency[:, None] / 4)
+        self.scale = 1 / np.sqrt(self.ridge + inverse_penalty * squares[:, None] / 4)
 
     def fit(self, y: IntArray, start: FloatArray | None = None) -> FloatArray:
         """Weights of a logistic regression.

@@ -61,16 +61,15 @@ class Ensemble(pl.LightningModule):
         members = [self.own()[number] for number, _ in batch]
         dice = [self.dice[number] for number, _ in batch]
         nets = [member.encoder for member in members]
-        vectors = encode(nets, [(own[0], own[1]) for _, own in batch], dice)  # (S, N, D)
-        rows = [len(own[1]) for _, own in batch]
+        vectors = encode(nets, [own.inputs for _, own in batch], dice)  # (S, N, D)
+        rows = [len(own.targets) for _, own in batch]
         heads = [cast("nn.Sequential", member.head) for member in members]
         outputs = decide(heads, vectors, rows, dice)  # (S, N, O)
         total = outputs.new_zeros((), dtype=torch.float32)
         for place, member, (number, own) in zip(outputs, members, batch, strict=True):
-            _, lengths, targets, *weight = own
-            loss = member.loss(place[: len(lengths)], targets)
-            self._note(number, loss, len(lengths))
-            total = total + (loss * weight[0] if weight else loss)
+            loss = member.loss(place[: len(own.targets)], own.targets)
+            self._note(number, loss, len(own.targets))
+            total = total + loss * own.weight
         return total
 
     def _note(self, number: int, loss: Tensor, n_rows: int) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from bias_pipeline.attackers.ddp import world_size
 from bias_pipeline.declared import Count, Dropout, Positive, Range
-from bias_pipeline.encoders.spec import HeadSpec, NetSpec
+from bias_pipeline.encoders.base import Head, NetEncoder
 
 
 class AdamSettings(TypedDict, total=False):
@@ -71,8 +71,8 @@ class Recipe:
         stacked: whether attackers, even a single one, are trained as an ensemble.
     """
 
-    encoder: NetSpec
-    head: HeadSpec
+    encoder: NetEncoder
+    head: Head
     optimizer: Mapping[str, float]
     batch_size: int
     trainer: Mapping[str, Any]

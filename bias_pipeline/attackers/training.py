@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import pytorch_lightning as pl
 
     from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+    from bias_pipeline.encoders.base import Inputs, Items
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +37,14 @@ class Prepared:
     Attributes:
         attacker: with fresh weights.
         batches: what it learns from.
-        vocabulary: the words it knows.
+        inputs: of all captions, fitted to those that it learns from.
         seed: of weights and batches.
         dice: state of the random numbers once the weights were drawn.
     """
 
     attacker: Attacker
     batches: LengthBatches | SharedBatches
-    vocabulary: Vocabulary
+    inputs: Inputs
     seed: int
     dice: Any
 
@@ -90,10 +91,11 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
     from bias_pipeline.attackers.ensemble import Ensemble
     from bias_pipeline.attackers.stacked.dispatch import can_stack
 
-    first = prepare(recipe, data, jobs[0])
+    items = recipe.encoder.read(data)
+    first = prepare(recipe, data, jobs[0], items=items)
     if not can_stack(first.attacker.encoder, first.attacker.head):
         return [train_attacker(recipe, data, job) for job in jobs]
-    own = [first, *(prepare(recipe, data, job) for job in jobs[1:])]
+    own = [first, *(prepare(recipe, data, job, items=items) for job in jobs[1:])]
     ensemble = Ensemble(
         [one.attacker for one in own], [one.seed for one in own], [one.dice for one in own]
     )
@@ -101,34 +103,45 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
     return [ask(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
 
 
-def prepare(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Prepared:
-    """Everything of an attacker that its seed and its split decide."""
+def prepare(
+    recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE, items: Items | None = None
+) -> Prepared:
+    """Everything of an attacker that its seed and its split decide.
+
+    Args:
+        recipe: how.
+        data: captions and labels.
+        job: of the attacker.
+        share: of each batch.
+        items: the captions as the encoder reads them, if it has read them before.
+    """
     import torch
 
     make_importable()  # before Lightning asks for it
     from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, Vocabulary
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 
     torch.set_num_threads(1)
     torch.manual_seed(job.seed)
-    vocabulary = Vocabulary(data.captions, job.train)
+    inputs: Inputs = (items or recipe.encoder.read(data)).fit(job.train)
     exclusive = not data.multi_label
     n_outputs = 1 if exclusive and data.n_classes == 2 else data.n_classes
-    encoder = recipe.encoder.build(vocabulary.size)
+    encoder = recipe.encoder.build(inputs)
     head = recipe.head.build(int(encoder.output_dim), n_outputs)  # type: ignore[arg-type]
     attacker = Attacker(encoder, head, exclusive=exclusive, optimizer=recipe.optimizer)
     targets = torch.from_numpy(data.labels[job.train])
-    padded = vocabulary.padded(data.captions, job.train)
-    batches: Any = LengthBatches(*padded, targets, recipe.batch_size, job.seed)
+    batches: Any = LengthBatches(inputs, job.train, targets, recipe.batch_size, job.seed)
     if share.world > 1 or recipe.parts > 1:
         batches = SharedBatches(batches, share, recipe.parts)
-    return Prepared(attacker, batches, vocabulary, job.seed, torch.get_rng_state())
+    return Prepared(attacker, batches, inputs, job.seed, torch.get_rng_state())
 
 
 def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
     """What a trained attacker answers on some captions."""
-    asked = own.vocabulary.padded(data.captions, rows)
-    found: FloatArray = np.asarray(own.attacker.cpu().probabilities(*asked).numpy(), np.float64)
+    from bias_pipeline.attackers.batches import tensors
+
+    probs = own.attacker.cpu().probabilities(**tensors(own.inputs, rows))
+    found: FloatArray = np.asarray(probs.numpy(), np.float64)
     return Answered(found, tuple(own.attacker.losses))
 
 

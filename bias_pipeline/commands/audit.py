@@ -22,7 +22,8 @@ from bias_pipeline.commands.auditing import (
     planned,
     read_or_refused,
 )
-from bias_pipeline.config.compose import cell, quoted
+from bias_pipeline.config.compose import cell
+from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
@@ -161,7 +162,7 @@ def _slug(name: str) -> str:
 
     Example:
         >>> _slug("../my captions"), _slug(100 * "long")[50:]
-        ('my_captions', 'nglonglong_6a4ca1b1')
+        ('my_captions', 'nglonglong_0184fa9c')
     """
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "captions"
     if len(plain) <= _LONGEST:

@@ -15,7 +15,8 @@ from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.commands import own_columns
 from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.config.compose import cell, choices_in, first_choices, quoted, sweeps
+from bias_pipeline.config.compose import cell
+from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.terminal import say
 from bias_pipeline.report.contest import print_contests

@@ -38,8 +38,8 @@ def validate(words: Sequence[str]) -> int:
     """Read a data set as a run would, and print what is there.
 
     Args:
-        words: overrides, and options of :mod:`bias_pipeline.commands.own_columns`; ``captioner=`` may
-            name several, or ``all``.
+        words: overrides, and options of :mod:`~bias_pipeline.commands.own_columns`; ``captioner=``
+            may name several, or ``all``.
 
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
@@ -47,7 +47,6 @@ def validate(words: Sequence[str]) -> int:
     from bias_pipeline.analysis.inventory import print_inventory
     from bias_pipeline.commands import own_columns
     from bias_pipeline.config import compose
-    from bias_pipeline.corpus import intersection
 
     parser = Parser(
         "python -m bias_pipeline data validate",
@@ -63,7 +62,7 @@ def validate(words: Sequence[str]) -> int:
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
     if names == ["all"]:
-        names = intersection.captioners(dataset, attribute)
+        names = dataset.everyone(attribute)
     corpora, faults = [], []
     for name in names:
         try:

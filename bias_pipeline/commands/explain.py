@@ -8,7 +8,7 @@ from pathlib import Path
 from bias_pipeline.commands.arguments import Parser
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import Cell
-from bias_pipeline.corpus import intersection
+from bias_pipeline.config.overrides import sweeps
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
@@ -51,7 +51,7 @@ def _cells(overrides: Sequence[str]) -> list[Cell]:
         UsageError: if anything else is swept.
     """
     rest = [word for word in overrides if not word.startswith("captioner=")]
-    swept = next((word for word in rest if compose.sweeps(word)), None)
+    swept = next((word for word in rest if sweeps(word)), None)
     if swept:
         raise UsageError(f"{swept}: analysis words sweeps over captioners alone; name one value")
     named = [word.partition("=")[2] for word in overrides if word.startswith("captioner=")]
@@ -60,5 +60,5 @@ def _cells(overrides: Sequence[str]) -> list[Cell]:
     names = named[-1].split(",")
     if names == ["all"]:
         first = compose.cell(rest)
-        names = list(intersection.captioners(first.build("dataset"), first.build("attribute")))
+        names = first.build("dataset").everyone(first.build("attribute"))
     return [compose.cell([*rest, f"captioner={name}"]) for name in names]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from bias_pipeline.config.compose import quoted
+from bias_pipeline.config.overrides import quoted
 
 _KEYS = {
     "id_column": "of image ids, in every file that has it",

@@ -17,7 +17,8 @@ from typing import Any
 
 from bias_pipeline.commands import caption, embed
 from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.config.compose import check_captioners, compose_config, jobs_of
+from bias_pipeline.config.compose import check_captioners, compose_config
+from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io import stopping
 from bias_pipeline.io.terminal import say

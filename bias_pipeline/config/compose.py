@@ -1,6 +1,6 @@
 """From words on the command line to a checked configuration; nothing runs here.
 
-With loader.py, hydra_part.py, job.py and launch.py this is all that knows Hydra.
+With hydra_composer.py, hydra_part.py, job.py and launch.py this is all that knows Hydra.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
-from bias_pipeline.config.identity import groups_used, run_id
 from bias_pipeline.config.kinds import check_arguments, check_value
+from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
 from bias_pipeline.config.references import check_resolved
+from bias_pipeline.config.spelling import CHOICE, spelled_out
 from bias_pipeline.config.targets import build, check_targets, resolve
-from bias_pipeline.corpus import intersection
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.declared import Count, Given, Text
-from bias_pipeline.encoders.spec import Encoder, HeadSpec
+from bias_pipeline.encoders.base import Encoder, Head
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import Metric, MetricInfo
+from bias_pipeline.results.identity import groups_used, run_id
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.transform import TextTransform
@@ -65,7 +66,7 @@ class Task(TypedDict, total=False):
     masking: TextTransform
     alignment: TextTransform
     encoder: Encoder
-    head: HeadSpec
+    head: Head
     probe: Probe
     scoring: Scoring
     split: SplitRule
@@ -158,7 +159,7 @@ def corpus_of(
     """What a data set holds of a captioner, with a warning where words do not fit its language."""
     from bias_pipeline.text.language import language_notes
 
-    found = intersection.load(dataset, captioner, attribute, limit)
+    found = dataset.read(captioner, attribute, limit)
     return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
 
 
@@ -171,7 +172,7 @@ def options_of(words: Sequence[str]) -> Namespace:
     from hydra._internal.utils import get_args_parser
 
     _check_dashes(words)
-    options = get_args_parser().parse_intermixed_args(intersection.spelled_out(words))
+    options = get_args_parser().parse_intermixed_args(spelled_out(words))
     for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
         if getattr(options, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
@@ -213,7 +214,7 @@ def check_names(options: Namespace) -> None:
             plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
             if value == "all":
                 raise UsageError(f"{override}: all stands alone, as {key}=all")
-            if plain and value not in (*known, "null", intersection.CHOICE):
+            if plain and value not in (*known, "null", CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
 
 
@@ -232,18 +233,6 @@ def expand(options: Namespace) -> list[str]:
         swept = ",".join(_all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
-
-
-def quoted(name: str) -> str:
-    r"""A name or path as Hydra's grammar takes it.
-
-    Example:
-        >>> print(quoted("sat"), quoted("a b's.json"))
-        sat 'a b\'s.json'
-    """
-    if name.isidentifier():
-        return name
-    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
@@ -288,7 +277,7 @@ def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
     found = cell_of(compose_config(first_choices(overrides), options))
-    names = intersection.captioners(found.build("dataset"), found.build("attribute"))
+    names = found.build("dataset").everyone(found.build("attribute"))
     if not names:
         raise UsageError(
             f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "
@@ -307,53 +296,6 @@ def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
     for name in names[-1].partition("=")[2].split(","):
         if name.replace("_", "").isalnum():  # else an expression, left to Hydra
             dataset.check_captioner(name)
-
-
-def sweeps(override: str) -> bool:
-    """Whether an override stands for several values."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    try:
-        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
-    except Exception:  # the same text is parsed again when composing, with a better message
-        return False
-
-
-def first_choices(overrides: Sequence[str]) -> list[str]:
-    """Overrides of one representative job of a sweep."""
-    chosen = []
-    for override in overrides:
-        chosen += choices_in(override)[:1] if sweeps(override) else [override]
-    return chosen
-
-
-def choices_in(override: str) -> list[str]:
-    """The single overrides that a sweeping one stands for.
-
-    Raises:
-        UsageError: if it does not list them.
-    """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.core.override_parser.types import Glob
-
-    parsed = OverridesParser.create().parse_override(override)
-    if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
-        raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
-    return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
-
-
-def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
-    """The overrides of each job of a sweep, in the order in which Hydra runs them.
-
-    Raises:
-        UsageError: if a sweep does not list its values.
-
-    Example:
-        >>> jobs_of(["metric=lic,dbac", "seeds=1,2"])[1]
-        ['metric=lic', 'seeds=2']
-    """
-    listed = [choices_in(o) if sweeps(o) else [o] for o in overrides]
-    return [list(job) for job in product(*listed)]
 
 
 def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import Cell, cell_of
-from bias_pipeline.corpus.intersection import CHOICE
+from bias_pipeline.config.spelling import CHOICE
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import choices_of, conf_dir
 

@@ -188,6 +188,16 @@ class Attribute(Configurable):
                     )
 
     @property
+    def singles(self) -> tuple[Attribute, ...]:
+        """The attributes that labels are read for: itself, or those of an intersection."""
+        return (self,)
+
+    @property
+    def crossed(self) -> bool:
+        """Whether its groups are those of several attributes together."""
+        return len(self.singles) > 1
+
+    @property
     def all_words(self) -> tuple[str, ...]:
         """Every word that reveals the attribute, sorted."""
         words = {word for group in self.words.values() for word in group}

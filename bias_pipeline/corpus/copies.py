@@ -8,11 +8,8 @@ from a few templates: those are set phrases.
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +36,10 @@ def originals(corpus: Corpus) -> IntArray:
     """
     pairs = [
         (own[0], row)
-        for own in (*_same_captions(corpus.human), *_same_pictures(corpus.images or ()))
+        for own in (
+            *_same_captions(corpus.human),
+            *(corpus.pictures.copies() if corpus.pictures else ()),
+        )
         for row in own[1:]
     ]
     one, two = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -70,21 +70,3 @@ def _alike(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
     for own in np.split(rows[order], np.cumsum(counts)[:-1]):
         if len(own) > 1:
             yield own
-
-
-def _same_pictures(files: Iterable[Path | None]) -> Iterator[IntArray]:
-    """Rows of equal files; only those of equal size are read."""
-    sized: defaultdict[int, list[tuple[int, Path]]] = defaultdict(list)
-    for row, path in enumerate(files):
-        if path is not None and path.is_file():
-            sized[path.stat().st_size].append((row, path))
-    for own in sized.values():
-        read: defaultdict[str, list[int]] = defaultdict(list)
-        for row, path in own if len(own) > 1 else ():
-            read[_digest(path)].append(row)
-        yield from (np.array(rows) for rows in read.values() if len(rows) > 1)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

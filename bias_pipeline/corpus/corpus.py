@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import Captions, is_blank
+from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, keys_of
 
@@ -74,7 +75,7 @@ class Corpus(Sequence[Record]):
         human: the captions people wrote, any number an image.
         groupings: attribute name to the images' groups.
         objects: the images' objects, None if the data set has none.
-        images: the images' files, None if the data set has none.
+        pictures: the images' files, None if the data set has none.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
         trained_on_reference: whether the captioner was trained on captions of this data set;
@@ -93,7 +94,7 @@ class Corpus(Sequence[Record]):
     human: Captions
     groupings: Mapping[str, Grouping]
     objects: tuple[frozenset[str], ...] | None = None
-    images: tuple[Path | None, ...] | None = None
+    pictures: Pictures | None = None
     source_order: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     vocabulary: frozenset[str] | None = None
     trained_on_reference: bool | None = None
@@ -153,7 +154,7 @@ class Corpus(Sequence[Record]):
                 for name, (names, labels) in groups.items()
             },
             objects=_objects(sorted_rows),
-            images=_images(sorted_rows),
+            pictures=Pictures.of([row.image for row in sorted_rows]),
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
@@ -182,7 +183,7 @@ class Corpus(Sequence[Record]):
                 if g.codes[row] >= 0
             },
             objects=None if self.objects is None else self.objects[row],
-            image=None if self.images is None else self.images[row],
+            image=None if self.pictures is None else self.pictures.files[row],
         )
 
     def __iter__(self) -> Iterator[Record]:
@@ -229,7 +230,7 @@ class Corpus(Sequence[Record]):
             ids=tuple(self.ids[row] for row in rows),
             groupings={n: replace(g, codes=g.codes[rows]) for n, g in self.groupings.items()},
             objects=None if self.objects is None else tuple(self.objects[row] for row in rows),
-            images=None if self.images is None else tuple(self.images[row] for row in rows),
+            pictures=None if self.pictures is None else self.pictures.take(rows),
             source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
             blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
         )
@@ -253,6 +254,8 @@ class Corpus(Sequence[Record]):
             None if self.vocabulary is None else sorted(self.vocabulary),
         ]
         sha.update(json.dumps(extra).encode())
+        if self.pictures is not None:
+            sha.update(f"pictures:{self.pictures.digest}".encode())
         if any(self.blanks.values()):  # a blank is told, an image without a caption may not be
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         return sha.hexdigest()
@@ -401,9 +404,3 @@ def _objects(rows: Sequence[Record]) -> tuple[frozenset[str], ...] | None:
     if all(row.objects is None for row in rows):
         return None
     return tuple(row.objects or frozenset() for row in rows)
-
-
-def _images(rows: Sequence[Record]) -> tuple[Path | None, ...] | None:
-    if all(row.image is None for row in rows):
-        return None
-    return tuple(row.image for row in rows)

@@ -16,12 +16,10 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.limit import limited
-from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
 
 FEWEST = 100
-CHOICE = "_intersection"
 
 
 @dataclass(frozen=True)
@@ -61,36 +59,33 @@ class Intersection(Attribute):
         return tuple(naming for part in self.both for naming in part.namings(preset))
 
     @property
+    def singles(self) -> tuple[Attribute, ...]:
+        """The attributes that labels are read for."""
+        return self.both
+
+    @property
     def both(self) -> tuple[Attribute, Attribute]:
         """The two attributes."""
         return self.parts["first"], self.parts["second"]
 
 
-def load(
-    dataset: Dataset, captioner: str, attribute: Attribute, limit: int | None = None
-) -> Corpus:
-    """What a data set holds of a captioner, for an attribute or an intersection.
+def joined(corpora: Sequence[Corpus], attribute: Attribute, limit: int | None = None) -> Corpus:
+    """What is scored for an attribute.
 
     Args:
-        dataset: that is read.
-        captioner: its name.
+        corpora: the same captioner's, read for each of the attribute's ``singles``.
         attribute: whose groups count.
         limit: see :func:`bias_pipeline.corpus.limit.limited`.
+
+    Raises:
+        DataError: if nothing is left, or a group of an intersection is too small.
     """
     if not isinstance(attribute, Intersection):
-        return limited(dataset.load(captioner, attribute), limit)
-    whole = intersect([dataset.load(captioner, part) for part in attribute.both], attribute)
-    chosen = limited(whole, limit)
+        (own,) = corpora
+        return limited(own, limit)
+    chosen = limited(intersect(corpora, attribute), limit)
     _check_sizes(chosen.groupings[attribute.name], attribute)
     return chosen
-
-
-def captioners(dataset: Dataset, attribute: Attribute) -> list[str]:
-    """The captioners that ``captioner=all`` stands for."""
-    if not isinstance(attribute, Intersection):
-        return list(dataset.all_captioners(attribute))
-    first, second = (dataset.all_captioners(part) for part in attribute.both)
-    return [name for name in first if name in second]
 
 
 def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
@@ -159,30 +154,3 @@ def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
             f"needs {attribute.min_images} (attribute.min_images), or score the two attributes "
             "one by one"
         )
-
-
-def spelled_out(words: Sequence[str]) -> list[str]:
-    """Command-line words with ``attribute=[a,b]`` as the choices that it stands for.
-
-    Raises:
-        UsageError: if it does not name two attributes.
-
-    Example:
-        >>> spelled_out(["attribute=[gender,race]", "seeds=3"])[:2]
-        ['attribute=_intersection', 'attribute@attribute.parts.first=gender']
-    """
-    found = []
-    for word in words:
-        key, _, value = word.partition("=")
-        if key != "attribute" or not (value.startswith("[") and value.endswith("]")):
-            found.append(word)
-            continue
-        names = [name.strip() for name in value[1:-1].split(",")]
-        if len(names) != 2:
-            raise UsageError(f"{word}: name two attributes, as attribute=[gender,race]")
-        found += [
-            f"attribute={CHOICE}",
-            f"attribute@attribute.parts.first={names[0]}",
-            f"attribute@attribute.parts.second={names[1]}",
-        ]
-    return found

@@ -121,11 +121,11 @@ class SplitRule(Configurable):
             few images still share the split; ``file`` pops images at random from the captioner's
             own file, as the published LIC code does (so the same seed gives every captioner
             another split).
-        together: keep images that are copies of one another (:mod:`bias_pipeline.corpus.copies`) in
-            one part, that of the first; an attacker tested on what it has learnt by heart says nothing
-            (ours). Without copies a split is the same either way. Where that would leave a group
-            without images to test or to learn from they are torn apart, which is said. Plays no
-            part where ``order`` is ``file``, since the published code knows no copies.
+        together: keep images that are copies of one another (:mod:`bias_pipeline.corpus.copies`)
+            in one part, that of the first; an attacker tested on what it has learnt by heart says
+            nothing (ours). Without copies a split is the same either way. Where that would leave a
+            group without images to test or to learn from they are torn apart, which is said. Plays
+            no part where ``order`` is ``file``, since the published code knows no copies.
     """
 
     test_share: InnerShare = 0.1

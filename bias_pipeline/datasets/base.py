@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.intersection import joined
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
@@ -40,6 +41,25 @@ class Dataset(Configurable, ABC):
             ResourceError: if a file is absent.
             DataError: if a file cannot be scored as it is.
         """
+
+    def read(self, captioner: str, attribute: Attribute, limit: int | None = None) -> Corpus:
+        """What is scored of a captioner, for an attribute or an intersection.
+
+        Args:
+            captioner: its name.
+            attribute: whose groups count.
+            limit: see :func:`bias_pipeline.corpus.limit.limited`.
+
+        Raises:
+            BiasPipelineError: see :meth:`load` and
+                :func:`~bias_pipeline.corpus.intersection.joined`.
+        """
+        return joined([self.load(captioner, own) for own in attribute.singles], attribute, limit)
+
+    def everyone(self, attribute: Attribute) -> list[str]:
+        """The captioners that ``captioner=all`` stands for, under every part of an attribute."""
+        first, *others = (self.all_captioners(own) for own in attribute.singles)
+        return [name for name in first if all(name in own for own in others)]
 
     def check_captioner(self, captioner: str) -> None:
         """Refuse unknown names.

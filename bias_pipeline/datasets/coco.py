@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, id_key
+from bias_pipeline.corpus.image_ids import short_forms
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.coco_files import (
     human_captions,
@@ -18,7 +19,6 @@ from bias_pipeline.datasets.coco_files import (
     splits_by_id,
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
-from bias_pipeline.datasets.image_ids import short_forms
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.declared import Range

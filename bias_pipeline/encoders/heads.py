@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bias_pipeline.declared import Count, Dropout
-from bias_pipeline.encoders.spec import HeadSpec
+from bias_pipeline.encoders.base import Head
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True)
-class Mlp(HeadSpec):
+class Mlp(Head):
     """Linear layers with ReLU between them; without hidden ones, a single linear layer.
 
     Attributes:

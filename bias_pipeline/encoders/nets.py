@@ -11,11 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.encoders.recurrent import Recurrent
-from bias_pipeline.encoders.transformer import Transformer
-
-UNKNOWN, PAD = 0, 1
-N_SPECIAL = 2
+from bias_pipeline.encoders.words import PAD, UNKNOWN
 
 
 def word_vectors(n_words: int, size: int) -> nn.Embedding:
@@ -30,23 +26,38 @@ def word_vectors(n_words: int, size: int) -> nn.Embedding:
 
 
 class RecurrentNet(nn.Module):
-    """The final state of a recurrent network; see :class:`Recurrent`."""
+    """The final state of a recurrent network.
 
-    def __init__(self, spec: Recurrent, n_words: int) -> None:
+    Args:
+        n_words: size of the vocabulary, the specials included.
+        cell: this and all others: see :class:`~bias_pipeline.encoders.recurrent.Recurrent`.
+    """
+
+    def __init__(
+        self,
+        n_words: int,
+        *,
+        cell: str,
+        embedding_dim: int,
+        hidden_dim: int,
+        n_layers: int,
+        bidirectional: bool,
+        dropout: float,
+    ) -> None:
         super().__init__()
-        kind = {"lstm": nn.LSTM, "rnn": nn.RNN}[spec.cell]
-        self.vectors = word_vectors(n_words, spec.embedding_dim)
-        self.dropout = nn.Dropout(spec.dropout)
+        kind = {"lstm": nn.LSTM, "rnn": nn.RNN}[cell]
+        self.vectors = word_vectors(n_words, embedding_dim)
+        self.dropout = nn.Dropout(dropout)
         self.rnn = kind(
-            spec.embedding_dim,
-            spec.hidden_dim,
-            spec.n_layers,
-            bidirectional=spec.bidirectional,
-            dropout=spec.dropout if spec.n_layers > 1 else 0.0,
+            embedding_dim,
+            hidden_dim,
+            n_layers,
+            bidirectional=bidirectional,
+            dropout=dropout if n_layers > 1 else 0.0,
             batch_first=True,
         )
-        self.n_ends = 2 if spec.bidirectional else 1
-        self.output_dim = spec.hidden_dim * self.n_ends
+        self.n_ends = 2 if bidirectional else 1
+        self.output_dim = hidden_dim * self.n_ends
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """See the module."""
@@ -61,21 +72,32 @@ class RecurrentNet(nn.Module):
 
 
 class TransformerNet(nn.Module):
-    """The mean over words of a transformer encoder; see :class:`Transformer`."""
+    """The mean over words of a transformer encoder.
 
-    def __init__(self, spec: Transformer, n_words: int) -> None:
+    Args:
+        n_words: size of the vocabulary, the specials included.
+        n_heads: this and all others: see
+            :class:`~bias_pipeline.encoders.transformer.Transformer`.
+    """
+
+    def __init__(
+        self,
+        n_words: int,
+        *,
+        n_heads: int,
+        embedding_dim: int,
+        feedforward_dim: int,
+        n_layers: int,
+        dropout: float,
+    ) -> None:
         super().__init__()
-        self.vectors = word_vectors(n_words, spec.embedding_dim)
-        self.dropout = nn.Dropout(spec.dropout)
+        self.vectors = word_vectors(n_words, embedding_dim)
+        self.dropout = nn.Dropout(dropout)
         layer = nn.TransformerEncoderLayer(
-            spec.embedding_dim,
-            spec.n_heads,
-            spec.feedforward_dim,
-            dropout=spec.dropout,
-            batch_first=True,
+            embedding_dim, n_heads, feedforward_dim, dropout=dropout, batch_first=True
         )
-        self.layers = nn.TransformerEncoder(layer, spec.n_layers, enable_nested_tensor=False)
-        self.output_dim = spec.embedding_dim
+        self.layers = nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=False)
+        self.output_dim = embedding_dim
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """See the module."""

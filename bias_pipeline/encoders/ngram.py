@@ -10,15 +10,16 @@ import numpy.typing as npt
 from scipy import sparse
 
 from bias_pipeline.corpus.captions import Captions, offsets, ranges
+from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.encoders.spec import Encoder
+from bias_pipeline.encoders.base import FeatureEncoder, Items
 from bias_pipeline.errors import UsageError
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Ngram(Encoder):
+class Ngram(FeatureEncoder):
     """Binary n-gram indicators.
 
     Attributes:
@@ -41,8 +42,9 @@ class Ngram(Encoder):
                 f"encoder: order={self.order} and min_count={self.min_count} must be at least 1"
             )
 
-    def index(self, captions: Captions) -> NgramIndex:
-        """Number the n-grams of captions once, for any number of training sets."""
+    def read(self, data: Labelled) -> NgramItems:
+        """Number the n-grams of captions."""
+        captions = data.captions
         grams = [_runs(captions, width) for width in range(1, self.order + 1)]
         owner = np.concatenate([captions_of for captions_of, _ in grams])
         sizes = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for _, codes in grams)])
@@ -52,13 +54,14 @@ class Ngram(Encoder):
         n_grams = int(sizes[-1])
         cells = np.unique(owner * np.int64(n_grams) + codes)  # a repeated n-gram counts once
         owner, codes = np.divmod(cells, max(n_grams, 1))
-        return NgramIndex(codes, offsets(np.bincount(owner, minlength=len(captions))), n_grams)
+        starts = offsets(np.bincount(owner, minlength=len(captions)))
+        return NgramItems(codes, starts, n_grams, self.min_count)
 
     def names(self, captions: Captions, kept: IntArray) -> list[tuple[str, ...]]:
         """The words of n-grams.
 
         Args:
-            captions: those that :meth:`index` numbered.
+            captions: those that :meth:`read` numbered.
             kept: (F,) numbers of n-grams.
 
         Example:
@@ -76,48 +79,58 @@ class Ngram(Encoder):
             found += map(tuple, spelled.tolist())
         return [found[number] for number in kept.tolist()]
 
-    def encode(self, index: NgramIndex, rows: IntArray, kept: IntArray) -> sparse.csr_array:
-        """Indicator matrix of captions.
-
-        Args:
-            index: from :meth:`index`.
-            rows: (N,) captions.
-            kept: (F,) numbers of the n-grams that are columns, ascending; see :meth:`select`.
-
-        Returns:
-            (N, F) sparse matrix of 0 and 1.
-        """
-        starts, lengths = index.starts[rows], np.diff(index.starts)[rows]
-        column = np.full(index.n_grams, -1, np.int64)
-        column[kept] = np.arange(len(kept))
-        cells = column[index.grams[ranges(starts, lengths)]]
-        used = cells >= 0
-        bounds = np.concatenate([[0], np.cumsum(used)])[offsets(lengths)]
-        data = np.ones(int(bounds[-1]))
-        # Half the memory to go through in each product, where the numbers fit.
-        kind = np.int32 if bounds[-1] < np.iinfo(np.int32).max else np.int64
-        indices = (cells[used].astype(kind), bounds.astype(kind))
-        return sparse.csr_array((data, *indices), shape=(len(rows), len(kept)))
-
-    def select(self, index: NgramIndex, rows: IntArray) -> IntArray:
-        """The n-grams that stand in at least ``min_count`` of the given captions."""
-        cells = index.grams[ranges(index.starts[rows], np.diff(index.starts)[rows])]
-        return np.flatnonzero(np.bincount(cells, minlength=index.n_grams) >= self.min_count)
-
 
 @dataclass(frozen=True, eq=False)
-class NgramIndex:
+class NgramItems(Items):
     """The distinct n-grams of N captions.
 
     Attributes:
         grams: n-gram numbers, caption after caption, each at most once a caption.
         starts: (N + 1,) where each caption's n-grams start.
         n_grams: how many distinct n-grams there are.
+        min_count: see :class:`Ngram`.
     """
 
     grams: IntArray
     starts: IntArray
     n_grams: int
+    min_count: int
+
+    def fit(self, train: IntArray) -> NgramInputs:
+        """Those n-grams that stand in at least ``min_count`` of the captions learnt from."""
+        counts = np.bincount(self.of(train), minlength=self.n_grams)
+        return NgramInputs(self, np.flatnonzero(counts >= self.min_count))
+
+    def of(self, rows: IntArray) -> IntArray:
+        """The n-grams of some captions, caption after caption."""
+        return self.grams[ranges(self.starts[rows], np.diff(self.starts)[rows])]
+
+
+@dataclass(frozen=True, eq=False)
+class NgramInputs:
+    """Indicators of the n-grams that an attacker knows.
+
+    Attributes:
+        items: the n-grams of all captions.
+        kept: (F,) numbers of the n-grams that are columns, ascending.
+    """
+
+    items: NgramItems
+    kept: IntArray
+
+    def matrix(self, rows: IntArray) -> sparse.csr_array:
+        """(B, F) sparse matrix of 0 and 1."""
+        column = np.full(self.items.n_grams, -1, np.int64)
+        column[self.kept] = np.arange(len(self.kept))
+        cells = column[self.items.of(rows)]
+        used = cells >= 0
+        lengths = np.diff(self.items.starts)[rows]
+        bounds = np.concatenate([[0], np.cumsum(used)])[offsets(lengths)]
+        data = np.ones(int(bounds[-1]))
+        # Half the memory to go through in each product, where the numbers fit.
+        kind = np.int32 if bounds[-1] < np.iinfo(np.int32).max else np.int64
+        indices = (cells[used].astype(kind), bounds.astype(kind))
+        return sparse.csr_array((data, *indices), shape=(len(rows), len(self.kept)))
 
 
 def _runs(captions: Captions, width: int) -> tuple[IntArray, IntArray]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from bias_pipeline.declared import Count, Dropout
-from bias_pipeline.encoders.spec import NetSpec
+from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ CELLS = ("lstm", "rnn")
 
 
 @dataclass(frozen=True)
-class Recurrent(NetSpec):
+class Recurrent(WordEncoder):
     """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch.
 
     Attributes:
@@ -44,8 +44,8 @@ class Recurrent(NetSpec):
         if self.cell not in CELLS:
             raise UsageError(f"encoder.cell: {self.cell!r}; {did_you_mean(self.cell, CELLS)}")
 
-    def build(self, n_words: int) -> RecurrentNet:
-        """A network with fresh weights for a vocabulary of ``n_words``."""
+    def build(self, inputs: WordInputs) -> RecurrentNet:
+        """A network with fresh weights for the words of ``inputs``."""
         from bias_pipeline.encoders.nets import RecurrentNet
 
-        return RecurrentNet(self, n_words)
+        return RecurrentNet(inputs.size, **asdict(self))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from bias_pipeline.declared import Count, Dropout
-from bias_pipeline.encoders.spec import NetSpec
+from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Transformer(NetSpec):
+class Transformer(WordEncoder):
     """A description of a transformer encoder; :meth:`build` makes the network, with PyTorch.
 
     The output is the mean over words.
@@ -45,8 +45,8 @@ class Transformer(NetSpec):
                 f"n_heads={self.n_heads}"
             )
 
-    def build(self, n_words: int) -> TransformerNet:
-        """A network with fresh weights for a vocabulary of ``n_words``."""
+    def build(self, inputs: WordInputs) -> TransformerNet:
+        """A network with fresh weights for the words of ``inputs``."""
         from bias_pipeline.encoders.nets import TransformerNet
 
-        return TransformerNet(self, n_words)
+        return TransformerNet(inputs.size, **asdict(self))

@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import Vocabulary
+    from bias_pipeline.encoders.base import Inputs
 
 log = logging.getLogger(__name__)
 
 BASELINES = ("zero", "mean")
 TOGETHER = 2048  # points at once, of one caption or several
-N_TRIAL = 3  # words of a network that is only looked at
 TOLERATED = 0.05  # of what words add, before a warning
 ABSENT = "integrated gradients need the package captum (pip install 'bias_pipeline[words]')"
 
@@ -131,13 +130,14 @@ def fits(
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
     _captum()
-    word_layer(probe.recipe.encoder.build(N_TRIAL))  # refused before anything is trained
     train, test = split.select(data.captions.images, data.labels)
+    encoder = probe.recipe.encoder
+    word_layer(encoder.build(encoder.read(data).fit(train)))  # refused before anything is trained
     own = probe.attacker(data, Job(split.seed, train, test))
     _, firsts, place = np.unique(
         data.captions.identities[test], return_index=True, return_inverse=True
     )
-    found = attributed(own.attacker, own.vocabulary, data.captions, test[firsts], how)
+    found = attributed(own.attacker, own.inputs, data.captions, test[firsts], how)
     if found.error > TOLERATED:
         log.warning(
             "%s, seed %d: integrated gradients miss %.0f %% of what words add; raise --steps",
@@ -158,17 +158,19 @@ def fits(
 
 
 def attributed(
-    attacker: Attacker, vocabulary: Vocabulary, captions: Captions, rows: IntArray, how: Gradients
+    attacker: Attacker, inputs: Inputs, captions: Captions, rows: IntArray, how: Gradients
 ) -> Attributed:
     """Integrated gradients of some captions.
 
     Args:
         attacker: trained; it is left on the processor, without dropout.
-        vocabulary: the words it knows.
+        inputs: of all captions, as it takes them.
         captions: all captions.
         rows: (N,) which of them.
         how: of the gradients.
     """
+    from bias_pipeline.attackers.batches import tensors
+
     attacker.cpu().eval()
     words: list[FloatArray] = [np.empty(0)] * len(rows)
     rest = np.empty((len(rows), 0))
@@ -176,8 +178,7 @@ def attributed(
     order = np.argsort(captions.lengths[rows], kind="stable")  # little padding
     at_once = max(TOGETHER // how.steps, 1)
     for at in np.split(order, range(at_once, len(order), at_once)):
-        tokens, lengths = vocabulary.padded(captions, rows[at])
-        parts, without, whole = _integrated(attacker, tokens, lengths, how)
+        parts, without, whole = _integrated(attacker, **tensors(inputs, rows[at]), how=how)
         rest = rest if rest.size else np.empty((len(rows), without.shape[1]))
         rest[at] = without
         for place, own, length in zip(at, parts, captions.lengths[rows[at]], strict=True):
@@ -193,7 +194,7 @@ def _integrated(
     """(N, L, n_classes) what words add, (N, n_classes) log-odds of baseline and of captions."""
     import torch
 
-    from bias_pipeline.encoders.nets import N_SPECIAL, PAD
+    from bias_pipeline.encoders.words import N_SPECIAL, PAD
 
     layer = word_layer(attacker.encoder)
     with torch.no_grad():
@@ -204,7 +205,7 @@ def _integrated(
 
     def outputs(vectors: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
         with _replaced(layer, vectors):
-            found: Tensor = attacker(tokens, lengths)
+            found: Tensor = attacker(tokens=tokens, lengths=lengths)
         return found
 
     with torch.no_grad():

@@ -18,6 +18,8 @@ from scipy import sparse
 from bias_pipeline.attackers.convex import ConvexProbe, Design
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.errors import UsageError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -166,10 +168,10 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
         drawn: (B, images) how often each image counts.
     """
     train, test = split.select(data.captions.images, data.labels)
-    encoder = probe.encoder
-    index = encoder.index(data.captions)
-    kept = encoder.select(index, train)
-    x, x_test = (encoder.encode(index, rows, kept) for rows in (train, test))
+    encoder = _ngrams(probe)
+    items = encoder.read(data)
+    inputs = items.fit(train)
+    x, x_test = (inputs.matrix(rows) for rows in (train, test))
     told = _Told(x_test, data, test)
     y = targets(data.labels[train], data.n_classes)
     weights = Design(x, probe.inverse_penalty).fit(y)
@@ -180,10 +182,10 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
             for counts in drawn
         ]
     )
-    captions = np.bincount(index.grams, minlength=index.n_grams)[kept]
+    captions = np.bincount(items.grams, minlength=items.n_grams)[inputs.kept]
     return LinearFit(
         table=data.name,
-        grams=[*encoder.names(data.captions, kept), ()],
+        grams=[*encoder.names(data.captions, inputs.kept), ()],
         captions=np.append(captions, 0),
         numbers=numbers,
         resampled=resampled,
@@ -192,6 +194,20 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
         order=encoder.order,
         votes=votes_of(weights),
     )
+
+
+def _ngrams(probe: ConvexProbe) -> Ngram:
+    """What the attackers see, which must be n-grams.
+
+    Raises:
+        UsageError: if it is anything else.
+    """
+    if not isinstance(probe.encoder, Ngram):
+        raise UsageError(
+            f"analysis words: {type(probe.encoder).__name__} does not see words one by one; set "
+            "encoder=ngram or a network such as encoder=lstm"
+        )
+    return probe.encoder
 
 
 def _again(

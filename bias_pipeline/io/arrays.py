@@ -25,7 +25,8 @@ class ArrayCache:
         root: the folder; made when something is first kept.
 
     Example:
-        >>>         >>> with tempfile.TemporaryDirectory() as folder:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
         ...     cache = ArrayCache(folder)
         ...     cache.put("ab12", np.ones((2, 3)))
         ...     cache.get("ab12").shape, cache.get("cd34")

@@ -378,7 +378,7 @@ def result_of(told: Any, manifest: Any, run_id: str) -> Result:
     check_manifest(manifest)
     rows = [_row(row) for row in told]
     if not rows or any(row.run_id != run_id for row in rows):
-        raise ValueError("rows of another run")
+        raise ValueError("no rows, or those of another run")
     return Result(run_id, rows, manifest)
 
 

@@ -22,14 +22,13 @@ from bias_pipeline.config.compose import (
     check_names,
     compose_config,
     expand,
-    first_choices,
     new_invocation,
     options_of,
-    sweeps,
 )
 from bias_pipeline.config.hydra_composer import composition_message, loader_of
+from bias_pipeline.config.overrides import first_choices, sweeps
+from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.config.targets import PACKAGE
-from bias_pipeline.corpus.intersection import spelled_out
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import say, warn

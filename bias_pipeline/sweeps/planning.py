@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.analysis import costs
-from bias_pipeline.config.compose import (
-    ALL_METRICS,
-    Cell,
-    cell_of,
-    check_captioners,
-    composer,
-    jobs_of,
-)
+from bias_pipeline.config.compose import ALL_METRICS, Cell, cell_of, check_captioners, composer
+from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.progress import duration

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bias_pipeline.analysis import costs
-from bias_pipeline.config.compose import jobs_of
+from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.sweeps.job import OUTCOME
 
@@ -40,6 +40,7 @@ class SweepBar(Bar):
         self.total = len(metrics)
         self.weights = [costs.weight(metric, seeds) for metric in metrics]
         self._run: dict[int, bool] = {}
+        self._heard = 0.0  # seconds until the last job that has ended did
 
     def look(self) -> None:
         """Count the jobs that have ended, and note which of them were run."""
@@ -47,13 +48,20 @@ class SweepBar(Bar):
             number = int(path.parent.name)
             if number not in self._run:
                 self._run[number] = json.loads(path.read_text())["status"] != "cached"
+                self._heard = self.elapsed
         self.done = len(self._run)
 
     def seconds_left(self) -> float | None:
-        """See :class:`Bar`; cells that were there already say nothing of the time."""
+        """See :class:`Bar`; cells that were there already say nothing of the time.
+
+        What goes on since the last one ended is part of what is left, not of what was done.
+        """
         run = sum(self.weights[number] for number, own in self._run.items() if own)
         left = sum(own for number, own in enumerate(self.weights) if number not in self._run)
-        return self.elapsed / run * left if run else None
+        if not run:
+            return None
+        expected = self._heard / run * left - (self.elapsed - self._heard)
+        return expected if expected > 0 else None
 
     def place(self) -> str:
         """The first cell that has not ended."""

@@ -1,8 +1,8 @@
 """Whether a word is said of somebody, by the words beside it: "a black man", not "a black dog".
 
 It goes by lists (:class:`~bias_pipeline.corpus.attribute.Context`) and the order of English
-words, without a parser. A word that no list knows ends the search: what is found is said of somebody, but not all
-that is said is found ("a black bearded man": is it the beard?).
+words, without a parser. A word that no list knows ends the search: what is found is said of
+somebody, but not all that is said is found ("a black bearded man": is it the beard?).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.corpus.corpus import canonical_id
-from bias_pipeline.datasets.image_ids import COCO_NAME
+from bias_pipeline.corpus.image_ids import COCO_NAME
 from bias_pipeline.errors import DataError, ResourceError
 
 if TYPE_CHECKING:

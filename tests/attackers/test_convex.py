@@ -11,7 +11,7 @@ from bias_pipeline.attackers.convex import ConvexProbe, Design, decide
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.corpus.split import Split, SplitRule
-from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.encoders.ngram import Ngram, NgramItems
 from tests.corpora import leaky_corpus
 
 
@@ -76,35 +76,37 @@ def test_one_seed_trained_alone_answers_the_same() -> None:
     np.testing.assert_array_equal(together.probs[1], alone.probs[0])
 
 
+def items_of(encoder: Ngram, captions: Captions) -> NgramItems:
+    return encoder.read(Labelled("model", captions, np.zeros(len(captions), np.int64), 2))
+
+
 def test_n_grams_are_taken_from_training_captions_alone() -> None:
-    encoder = Ngram(order=1, min_count=1)
-    index = encoder.index(Captions.from_texts(["a b", "a c"]))
-    kept = encoder.select(index, np.array([0]))
-    assert encoder.encode(index, np.array([1]), kept).toarray().tolist() == [[1.0, 0.0]]
+    items = items_of(Ngram(order=1, min_count=1), Captions.from_texts(["a b", "a c"]))
+    found = items.fit(np.array([0])).matrix(np.array([1]))
+    assert found.toarray().tolist() == [[1.0, 0.0]]
 
 
 def test_a_pair_of_words_is_an_n_gram() -> None:
-    encoder = Ngram(order=2, min_count=1)
-    index = encoder.index(Captions.from_texts(["a b a b"]))
-    assert index.n_grams == 4  # a, b, a b, b a
+    items = items_of(Ngram(order=2, min_count=1), Captions.from_texts(["a b a b"]))
+    assert items.n_grams == 4  # a, b, a b, b a
 
 
 def test_pairs_never_cross_captions() -> None:
-    index = Ngram(order=2, min_count=1).index(Captions.from_texts(["a", "b"]))
-    assert index.n_grams == 2
+    items = items_of(Ngram(order=2, min_count=1), Captions.from_texts(["a", "b"]))
+    assert items.n_grams == 2
 
 
 @given(st.lists(st.text("ab ", max_size=12), min_size=1, max_size=6), st.integers(1, 3))
 @settings(deadline=None)
 def test_indicators_equal_counting_by_hand(texts: list[str], order: int) -> None:
     captions = Captions.from_texts(texts)
-    index = Ngram(order=order, min_count=1).index(captions)
+    items = items_of(Ngram(order=order, min_count=1), captions)
     for row in range(len(texts)):
         words = captions.words(row)
         by_hand = {
             tuple(words[i : i + n]) for n in range(1, order + 1) for i in range(len(words) - n + 1)
         }
-        assert index.starts[row + 1] - index.starts[row] == len(by_hand)
+        assert items.starts[row + 1] - items.starts[row] == len(by_hand)
 
 
 def test_answers_come_from_the_cache(tmp_path) -> None:  # type: ignore[no-untyped-def]

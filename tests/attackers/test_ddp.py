@@ -17,8 +17,10 @@ from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 from bias_pipeline.attackers.ddp import Share, team, world_size
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.training_log import recording
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
+from bias_pipeline.encoders.words import WordInputs
 from bias_pipeline.errors import ResourceError
 from tests.attackers.test_neural import flags, labelled, splits, tasks
 
@@ -52,8 +54,10 @@ def test_shares_hold_each_row_once(n_rows: int, world: int) -> None:
 
 
 def batches(n_rows: int, batch_size: int) -> LengthBatches:
-    rows = torch.arange(n_rows)
-    return LengthBatches(rows[:, None] + 1, torch.ones_like(rows), rows.float(), batch_size, seed=0)
+    captions = Captions.from_texts(["a"] * n_rows)
+    rows = np.arange(n_rows)
+    inputs = WordInputs(captions, rows)
+    return LengthBatches(inputs, rows, torch.arange(n_rows).float(), batch_size, seed=0)
 
 
 @given(st.integers(1, 40), st.integers(1, 7), st.integers(1, 4), st.integers(1, 3))
@@ -66,9 +70,10 @@ def test_the_weighted_means_average_to_that_of_the_whole_batch(
     for rank in range(world):
         own = list(SharedBatches(batches(n_rows, batch_size), Share(rank, world), parts))
         assert len(own) == len(wholes) * parts
-        for number, (_, _, targets, weight) in enumerate(own):
-            averaged[number // parts] += float(targets.mean()) * weight / (world * parts)
-    np.testing.assert_allclose(averaged, [float(whole[2].mean()) for whole in wholes], rtol=1e-5)
+        for number, part in enumerate(own):
+            averaged[number // parts] += float(part.targets.mean()) * part.weight / (world * parts)
+    means = [float(whole.targets.mean()) for whole in wholes]
+    np.testing.assert_allclose(averaged, means, rtol=1e-5)
 
 
 # Training.

@@ -21,6 +21,7 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.io.hashing import derived_seed
 from tests.attackers.test_neural import N_TRAIN, flags, labelled, splits, tasks
 
@@ -169,13 +170,13 @@ def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is() -> Non
 
 
 @dataclass(frozen=True)
-class Bag:
+class Bag(WordEncoder):
     """An encoder that nobody taught to stack: the mean of word vectors."""
 
     size: int = 8
 
-    def build(self, n_words: int) -> torch.nn.Module:
-        net: Any = torch.nn.EmbeddingBag(n_words, self.size)
+    def build(self, inputs: WordInputs) -> torch.nn.Module:
+        net: Any = torch.nn.EmbeddingBag(inputs.size, self.size)
         net.forward = lambda tokens, lengths: type(net).forward(net, tokens)
         net.output_dim = self.size
         return net  # type: ignore[no-any-return]

@@ -11,10 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.attackers.batches import Batch
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
-from bias_pipeline.encoders.nets import N_SPECIAL, PAD, UNKNOWN, positions
+from bias_pipeline.encoders.nets import positions
 from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.encoders.words import N_SPECIAL, PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import UsageError
 
 SIZES: dict[str, Any] = {"embedding_dim": 8, "hidden_dim": 6}
@@ -43,9 +46,15 @@ def encoded(net: nn.Module, captions: list[list[int]], width: int = 0) -> Tensor
     return found
 
 
+def vocabulary(size: int) -> WordInputs:
+    """Inputs of that many word numbers, the specials included."""
+    words = " ".join(f"w{i}" for i in range(size - N_SPECIAL))
+    return WordInputs(Captions.from_texts([words]), np.array([0]))
+
+
 def net(name: str, n_words: int = 10) -> nn.Module:
     torch.manual_seed(0)
-    return ENCODERS[name].build(n_words)
+    return ENCODERS[name].build(vocabulary(n_words))
 
 
 @every_encoder
@@ -102,8 +111,8 @@ def test_units_are_dropped_in_training_alone(name: str, training: bool) -> None:
 def test_two_ways_join_the_final_states_of_both(cell: str) -> None:
     """The forward half is the same network one way."""
     torch.manual_seed(0)
-    both = Recurrent(cell, **SIZES, bidirectional=True).build(10)
-    one = Recurrent(cell, **SIZES).build(10)
+    both = Recurrent(cell, **SIZES, bidirectional=True).build(vocabulary(10))
+    one = Recurrent(cell, **SIZES).build(vocabulary(10))
     one.load_state_dict(
         {name: value for name, value in both.state_dict().items() if "reverse" not in name}
     )
@@ -113,7 +122,7 @@ def test_two_ways_join_the_final_states_of_both(cell: str) -> None:
 
 def test_the_published_attacker_has_as_many_weights_as_published() -> None:
     """2,372,557 at 619 word types, where <unk> and <pad> are two of the 619."""
-    encoder = Recurrent("lstm", 100, 256, n_layers=2, bidirectional=True).build(619)
+    encoder = Recurrent("lstm", 100, 256, n_layers=2, bidirectional=True).build(vocabulary(619))
     head = Mlp().build(encoder.output_dim, 1)
     assert sum(p.numel() for part in (encoder, head) for p in part.parameters()) == 2_372_557
 
@@ -152,7 +161,7 @@ def test_sizes_that_do_not_fit_are_refused(n_heads: int, embedding_dim: int) -> 
 class Given(nn.Module):
     """An encoder whose vectors are the tokens."""
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         return tokens.float()
 
 
@@ -161,7 +170,7 @@ def attacker(*, exclusive: bool) -> Attacker:
 
 
 def answers(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
-    found = attacker(exclusive=exclusive).probabilities(torch.tensor(outputs), torch.tensor([1]))
+    found = attacker(exclusive=exclusive).probabilities(tokens=torch.tensor(outputs))
     return found.tolist()
 
 
@@ -187,7 +196,7 @@ def test_outputs_of_tasks_are_a_sigmoid_each() -> None:
 def loss(outputs: list[list[int]], targets: object, *, exclusive: bool) -> float:
     own = attacker(exclusive=exclusive)
     own.log = lambda *_, **__: None  # type: ignore[method-assign]
-    batch = (torch.tensor(outputs), torch.ones(len(outputs)), torch.tensor(targets))
+    batch = Batch({"tokens": torch.tensor(outputs)}, torch.tensor(targets))
     return own.training_step(batch, 0).item()
 
 

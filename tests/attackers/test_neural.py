@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from bias_pipeline.attackers import neural, training, workers
-from bias_pipeline.attackers.batches import LengthBatches, Vocabulary
+from bias_pipeline.attackers.batches import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.probe import Answered, Job
 from bias_pipeline.attackers.training_log import recording
@@ -32,7 +32,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import FloatArray, Labelled, Predictions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.nets import PAD, UNKNOWN
+from bias_pipeline.encoders.words import PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.paths import conf_dir
@@ -231,19 +231,19 @@ def test_test_captions_alone_bring_no_words(trained: list[Any]) -> None:
 )
 def test_words_are_numbered_by_frequency_then_alphabet(word: str, number: int) -> None:
     captions = Captions.from_texts(["e b a c a b a d", "f f f f", word])
-    tokens, _ = Vocabulary(captions, np.array([0])).padded(captions, np.array([2]))
+    tokens = WordInputs(captions, np.array([0])).batch(np.array([2]))["tokens"]
     assert tokens.tolist() == [[number]]
 
 
 def test_a_vocabulary_counts_its_special_words() -> None:
-    assert Vocabulary(Captions.from_texts(["a b a", "c"]), np.array([0])).size == 4
+    assert WordInputs(Captions.from_texts(["a b a", "c"]), np.array([0])).size == 4
 
 
 def padded(texts: list[str]) -> tuple[list[list[int]], list[int]]:
     captions = Captions.from_texts(texts)
     rows = np.arange(len(texts))
-    tokens, lengths = Vocabulary(captions, rows).padded(captions, rows)
-    return tokens.tolist(), lengths.tolist()
+    found = WordInputs(captions, rows).batch(rows)
+    return found["tokens"].tolist(), found["lengths"].tolist()
 
 
 def test_short_captions_are_padded() -> None:
@@ -256,15 +256,15 @@ def test_a_caption_without_words_is_one_pad() -> None:
 
 def test_rows_are_padded_in_the_order_asked_for() -> None:
     captions = Captions.from_texts(["a a b", "a", "b b a"])
-    tokens, _ = Vocabulary(captions, np.arange(3)).padded(captions, np.array([2, 0]))
+    tokens = WordInputs(captions, np.arange(3)).batch(np.array([2, 0]))["tokens"]
     assert tokens.tolist() == [[3, 3, 2], [2, 2, 3]]
 
 
 def batches(lengths: list[int], batch_size: int, pool: int = 100, seed: int = 0) -> LengthBatches:
     """Batches of captions whose targets are their rows."""
-    sizes = torch.tensor(lengths)
-    tokens = torch.zeros(len(lengths), max(lengths), dtype=torch.int64)
-    return LengthBatches(tokens, sizes, torch.arange(len(lengths)), batch_size, seed, pool)
+    rows = np.arange(len(lengths))
+    inputs = WordInputs(Captions.from_texts([" ".join("a" * length) for length in lengths]), rows)
+    return LengthBatches(inputs, rows, torch.arange(len(lengths)), batch_size, seed, pool)
 
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=60)
@@ -274,7 +274,7 @@ LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=60)
 @settings(deadline=None)
 def test_an_epoch_holds_every_caption_once(lengths: list[int], size: int, pool: int) -> None:
     for _ in range(2):
-        rows = torch.cat([targets for _, _, targets in batches(lengths, size, pool)])
+        rows = torch.cat([own.targets for own in batches(lengths, size, pool)])
         assert sorted(rows.tolist()) == list(range(len(lengths)))
 
 
@@ -289,7 +289,10 @@ def test_there_are_as_many_batches_as_said(lengths: list[int], size: int, pool: 
 @settings(deadline=None)
 def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
     """Batches of one pool, the shortest first, never overlap in length."""
-    found = sorted((int(own.min()), int(own.max())) for _, own, _ in batches(lengths, size))
+    found = sorted(
+        (int(own.inputs["lengths"].min()), int(own.inputs["lengths"].max()))
+        for own in batches(lengths, size)
+    )
     assert all(one[1] <= two[0] for one, two in itertools.pairwise(found))
 
 
@@ -298,24 +301,24 @@ def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
 def test_a_batch_is_as_wide_as_its_longest_caption(
     lengths: list[int], size: int, pool: int
 ) -> None:
-    assert all(
-        tokens.shape == (len(own), own.max()) for tokens, own, _ in batches(lengths, size, pool)
-    )
+    for own in batches(lengths, size, pool):
+        longest = int(own.inputs["lengths"].max())
+        assert own.inputs["tokens"].shape == (len(own.targets), longest)
 
 
 def test_batches_of_an_epoch_are_shuffled() -> None:
-    found = [int(own.max()) for _, own, _ in batches(list(range(1, 41)), 4)]
+    found = [int(own.inputs["lengths"].max()) for own in batches(list(range(1, 41)), 4)]
     assert found != sorted(found)
 
 
 def test_every_epoch_has_batches_of_its_own() -> None:
     own = batches([3] * 40, 8)
-    one, two = ([targets.tolist() for _, _, targets in own] for _ in range(2))
+    one, two = ([batch.targets.tolist() for batch in own] for _ in range(2))
     assert one != two
 
 
 def test_a_seed_decides_the_batches() -> None:
-    one, two = ([t.tolist() for _, _, t in batches([3] * 40, 8, seed=7)] for _ in range(2))
+    one, two = ([own.targets.tolist() for own in batches([3] * 40, 8, seed=7)] for _ in range(2))
     assert one == two
 
 
@@ -323,7 +326,7 @@ def test_a_seed_decides_the_batches() -> None:
 def relic_gender() -> list[tuple[int, int]]:
     """Size and longest caption of the batches of the published gender training."""
     lengths = np.random.default_rng(0).integers(4, 20, 5966).tolist()
-    return [(len(own), int(own.max())) for _, own, _ in batches(lengths, 64)]
+    return [(len(own.targets), int(own.inputs["lengths"].max())) for own in batches(lengths, 64)]
 
 
 def test_the_published_gender_training_has_94_steps_an_epoch(relic_gender: list[Any]) -> None:

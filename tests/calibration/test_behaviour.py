@@ -19,18 +19,18 @@ from bias_pipeline.calibration.behaviour import (
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.paths import choices_of, conf_dir
-from bias_pipeline.metrics import (
+from bias_pipeline.metrics.attack import leakage
+from bias_pipeline.metrics.base import HEADLINES, Metric, Part
+from bias_pipeline.metrics.counting import (
     ba_mals,
     cooccurrence,
     differential_fairness,
     gender_error,
     gender_ratio,
     group_accuracy,
-    leakage,
     multi_directional,
-    quality,
 )
-from bias_pipeline.metrics.base import HEADLINES, Metric, Part
+from bias_pipeline.metrics.language import quality
 from bias_pipeline.scoring import Accuracy
 
 SEEDS = (0, 12, 456, 789)

@@ -38,7 +38,7 @@ def test_a_report_passes_over_what_is_damaged_and_says_so(run: Run, tmp_path: Pa
     assert "1 of 2 runs cannot be read." in printed
     assert "Its numbers are shown, but not compared" in printed
     assert path.is_file()
-    assert "1 runs" in (tmp_path / "outputs" / "report.html").read_text()
+    assert "1 run," in (tmp_path / "outputs" / "report.html").read_text()
 
 
 def test_a_comparison_of_damaged_draws_ends_with_3(run: Run, tmp_path: Path) -> None:

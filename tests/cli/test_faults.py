@@ -343,7 +343,7 @@ def test_e13_a_full_cache_exits_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.io.atomic.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", full)
     assert run(*SMALL)[0] == 5
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.config import compose
-from bias_pipeline.corpus import intersection
+from bias_pipeline.datasets.base import Dataset
 from tests.cli.commands import SMALL, Run
 
 NEURAL = ("encoder=lstm",)
@@ -33,9 +33,9 @@ WRONG = [
     ((*NEURAL, "trainer.accelerator=cup"), "trainer.accelerator='cup' must be one of cpu"),
     ((*NEURAL, "+trainer.callbacks=[{_target_: x.Y}]"), "is not allowed"),
     ((*NEURAL, "probe.processes=0"), "probe.processes=0 must be at least 1"),
-    ((*NEURAL, "probe.head=linear"), "head='linear' must be a configuration of a HeadSpec"),
+    ((*NEURAL, "probe.head=linear"), "head='linear' must be a configuration of a Head"),
     ((*NEURAL, "+probe.optimizer.momentum=1"), "optimizer.momentum cannot be set"),
-    (("probe.encoder=${split}",), "must be a configuration of a Ngram"),
+    (("probe.encoder=${split}",), "must be a configuration of a FeatureEncoder"),
     (("encoder.order=1000000000",), "encoder.order=1000000000 must be at least 1 and at most 100"),
     (("metric.stats=x",), "metric.stats='x' must be a configuration of a Bootstrap"),
     (("metric.stats=null",), "metric.stats=None must be a configuration of a Bootstrap"),
@@ -87,7 +87,7 @@ def test_a_value_of_the_wrong_kind_exits_2_before_any_work(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
 ) -> None:
     if "attribute.labels.scenes.field=nothing" not in words:  # the data set must be asked for that
-        monkeypatch.setattr(intersection, "load", lambda *_: pytest.fail("data were read"))
+        monkeypatch.setattr(Dataset, "read", lambda *_: pytest.fail("data were read"))
     code, text = run(*SMALL, *words)
     assert (code, message in text, "Traceback" in text) == (2, True, False), text
 

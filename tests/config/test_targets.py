@@ -46,7 +46,7 @@ def test_our_own_classes_are_allowed() -> None:
         "bias_pipeline.results.store.ResultStore",  # a class, but none to be configured
         "bias_pipeline.io.arrays.ArrayCache",
         "bias_pipeline.declared.Configurable",
-        "bias_pipeline.encoders.spec.Encoder",  # a kind, not a thing
+        "bias_pipeline.encoders.base.Encoder",  # a kind, not a thing
         "bias_pipeline.metrics.base.Metric",
         "bias_pipeline.metrics.attack.caption_attack.CaptionAttack",
         "bias_pipeline.metrics.attack.lic.LIC.__init__",

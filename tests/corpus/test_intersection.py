@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.intersection import Intersection, intersect, spelled_out
+from bias_pipeline.corpus.intersection import Intersection, intersect
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.text.mentions import attribute_mentions
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.attacker import Attacker
-from bias_pipeline.attackers.batches import Vocabulary
+from bias_pipeline.attackers.batches import tensors
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import Job
 from bias_pipeline.corpus.captions import Captions
@@ -19,6 +19,7 @@ from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.nets import word_vectors
+from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.explain import gradients
 from bias_pipeline.explain.gradients import Gradients, NetworkFit, attributed, fits
@@ -79,10 +80,10 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
     encoder: str, baseline: str, n_outputs: int
 ) -> None:
     """Completeness, against the attacker's own answers."""
-    vocabulary = Vocabulary(TEXTS, ROWS)
-    attacker = attacker_of(chosen("encoder", encoder).build(vocabulary.size), n_outputs)
-    found = attributed(attacker, vocabulary, TEXTS, ROWS, Gradients(baseline, 100))
-    p = attacker.probabilities(*vocabulary.padded(TEXTS, ROWS)).numpy()
+    inputs = WordInputs(TEXTS, ROWS)
+    attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
+    found = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
+    p = attacker.probabilities(**tensors(inputs, ROWS)).numpy()
     log_odds = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
     told = np.stack([own.sum(axis=0) for own in found.words]) + found.rest
     scale = 2 if n_outputs == 1 else 1  # two groups: against the other, not against the mean
@@ -90,38 +91,36 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
 
 
 def test_a_sum_of_words_is_given_to_its_words() -> None:
-    vocabulary = Vocabulary(TEXTS, ROWS)
-    encoder = Sums(vocabulary.size)
+    inputs = WordInputs(TEXTS, ROWS)
+    encoder = Sums(inputs.size)
     attacker = attacker_of(encoder)
-    found = attributed(attacker, vocabulary, TEXTS, ROWS, Gradients(steps=1))
-    tokens, _ = vocabulary.padded(TEXTS, ROWS[:1])
+    found = attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
+    tokens = tensors(inputs, ROWS[:1])["tokens"]
     expected = (encoder.vectors(tokens[0]) @ attacker.head.weight[0]).tolist()
     assert found.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_zero_baseline_says_what_the_attacker_says_of_no_words() -> None:
-    vocabulary = Vocabulary(TEXTS, ROWS)
-    attacker = attacker_of(Sums(vocabulary.size))
-    found = attributed(attacker, vocabulary, TEXTS, ROWS, HOW)
+    inputs = WordInputs(TEXTS, ROWS)
+    attacker = attacker_of(Sums(inputs.size))
+    found = attributed(attacker, inputs, TEXTS, ROWS, HOW)
     assert found.rest[:, 1] == pytest.approx(float(attacker.head.bias[0].detach()), abs=1e-6)
 
 
 def test_every_word_of_a_caption_has_a_part() -> None:
-    vocabulary = Vocabulary(TEXTS, ROWS)
-    found = attributed(attacker_of(Sums(vocabulary.size)), vocabulary, TEXTS, ROWS, HOW)
+    inputs = WordInputs(TEXTS, ROWS)
+    found = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
     assert [len(own) for own in found.words] == TEXTS.lengths.tolist()
 
 
 def test_too_few_steps_are_noticed() -> None:
-    vocabulary = Vocabulary(TEXTS, ROWS)
+    inputs = WordInputs(TEXTS, ROWS)
     torch.manual_seed(1)
-    encoder = chosen("encoder", "rnn").build(vocabulary.size)
+    encoder = chosen("encoder", "rnn").build(inputs)
     with torch.no_grad():
         encoder.vectors.weight *= 20  # far from linear
     own = attacker_of(encoder)
-    rough, fine = (
-        attributed(own, vocabulary, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500)
-    )
+    rough, fine = (attributed(own, inputs, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500))
     assert fine < 0.02 < rough
 
 
@@ -206,11 +205,11 @@ def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(WordEncoder):
     """An encoder without word vectors: how long a caption is."""
 
-    def build(self, n_words: int) -> nn.Module:
-        del n_words
+    def build(self, inputs: WordInputs) -> nn.Module:
+        del inputs
 
         class Net(nn.Module):
             output_dim = 1

@@ -21,6 +21,7 @@ from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.tokenize import Tokenize
+from tests.attackers.test_convex import items_of
 from tests.corpora import GENDER, leaky_corpus, make_corpus
 
 SEEDS = (0, 12)
@@ -136,10 +137,8 @@ def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus: Corpus) -> None:
     fit = one_fit(corpus, counts.tolist())
     (split,) = lic().draw_splits(corpus, [0])
     train, _ = split.select(corpus.model.images, corpus.groupings["gender"].codes)
-    encoder = Ngram()
-    index = encoder.index(corpus.model)
     rows = np.repeat(train, counts[train].astype(int))
-    x = encoder.encode(index, rows, encoder.select(index, train))
+    x = items_of(Ngram(), corpus.model).fit(train).matrix(rows)
     y = corpus.groupings["gender"].codes[rows][:, None]
     assert np.allclose(fit.resampled[0][:, 1:], Design(x, 0.1).fit(y), atol=1e-4)
 
@@ -194,10 +193,8 @@ def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
 
 
 def test_a_start_changes_the_end_by_no_more_than_the_tolerance(corpus: Corpus) -> None:
-    encoder = Ngram()
-    index = encoder.index(corpus.model)
     rows = np.arange(len(corpus.model))
-    x = encoder.encode(index, rows, encoder.select(index, rows))
+    x = items_of(Ngram(), corpus.model).fit(rows).matrix(rows)
     y = corpus.groupings["gender"].codes[:, None]
     cold = Design(x, 0.1).fit(y)
     assert np.allclose(Design(x, 0.1).fit(y, start=cold + 0.5), cold, atol=1e-3)

@@ -17,7 +17,7 @@ from rich.text import Text
 from bias_pipeline.io import terminal
 from bias_pipeline.io.progress import Bar, _Screen
 from bias_pipeline.io.terminal import guard, printable, say, warn
-from tests.test_layers import MODULES, PACKAGE
+from tests.test_layers import FILES, PACKAGE
 
 # Colour, a title, another line, a line written over, reversed, hidden, joined, invisible letters,
 # half a sign, rich's own markup.
@@ -103,7 +103,7 @@ def test_the_text_of_the_last_exception_is_shown(capsys: pytest.CaptureFixture[s
 ANSWERING = {"datasets/_unpickle_child.py", "loggers/workspace.py"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", FILES.values(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_nothing_else_writes_to_a_terminal(path: Path) -> None:
     if path.stem == "terminal" or str(path.relative_to(PACKAGE)) in ANSWERING:
         return

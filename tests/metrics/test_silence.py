@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.config import compose
-from bias_pipeline.config.identity import run_id
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.intersection import Intersection
@@ -22,6 +21,7 @@ from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import CountingMetric
+from bias_pipeline.results.identity import run_id
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus
 

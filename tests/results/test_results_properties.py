@@ -56,7 +56,7 @@ def found(row: Row) -> dict[str, object]:
     }
 
 
-@given(content=st.lists(rows, max_size=3), manifest=manifests)
+@given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)
 @on_disk
 def test_rows_come_back(
     tmp_path_factory: pytest.TempPathFactory, content: list[Row], manifest: dict[str, object]
@@ -68,7 +68,7 @@ def test_rows_come_back(
     assert [found(row) for row in loaded.rows] == [expected(row) for row in content]
 
 
-@given(content=st.lists(rows, max_size=3), manifest=manifests)
+@given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)
 @on_disk
 def test_the_file_is_strict_json(
     tmp_path_factory: pytest.TempPathFactory, content: list[Row], manifest: dict[str, object]

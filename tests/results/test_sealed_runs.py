@@ -190,7 +190,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "a row no object": lambda path: resealed(path, lambda content: content.update(rows=[7])),
     "a row without a column": lambda path: resealed(path, lambda c: c["rows"][0].pop("value")),
     "a row with one more": column("more", 1),
-    "rows of another run": column("run_id", "other"),
+    "no rows, or those of another run": column("run_id", "other"),
     "a text as value": column("value", "0.5"),
     "a number as metric": column("metric", 7),
     "a huge value": column("value", 10**400),

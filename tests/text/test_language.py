@@ -64,10 +64,9 @@ def test_embedded_captioners_are_not_told_of(captioner: str) -> None:
 
 
 def test_a_run_tells_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bias_pipeline.corpus import intersection
-
-    monkeypatch.setattr(intersection, "load", lambda *_: corpus("German"))
-    assert any("no English word" in n for n in compose.corpus_of(None, "x", ENGLISH).notes)  # type: ignore[arg-type]
+    reader = compose.cell([]).build("dataset")
+    monkeypatch.setattr(type(reader), "read", lambda *_: corpus("German"))
+    assert any("no English word" in n for n in compose.corpus_of(reader, "x", ENGLISH).notes)
 
 
 @pytest.mark.real

@@ -7,14 +7,14 @@ its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.stacked import recurrent, transformer
-from bias_pipeline.attackers.stacked.dropout import Words, drop
+from bias_pipeline.attackers.stacked.dropout import drop
 from bias_pipeline.encoders.nets import RecurrentNet, TransformerNet
 
 HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.Dropout)
@@ -34,19 +34,22 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
 
 
 def encode(
-    nets: Sequence[nn.Module], batches: Sequence[Words], dice: Sequence[torch.Generator]
+    nets: Sequence[nn.Module],
+    batches: Sequence[Mapping[str, Tensor]],
+    dice: Sequence[torch.Generator],
 ) -> Tensor:
     """What each encoder makes of its own batch while it is trained.
 
     Args:
         nets: S encoders of one description; their vocabularies may differ.
-        batches: a batch each, of N_s captions of at most L_s words.
+        batches: the inputs of a batch each, of N_s captions of at most L_s words.
         dice: a random generator each, on the encoders' device.
 
     Returns:
         (S, N, D) vectors; rows beyond N_s hold nothing of use.
     """
-    found: Tensor = _ENCODERS[type(nets[0])](nets, batches, dice)
+    words = [(own["tokens"], own["lengths"]) for own in batches]
+    found: Tensor = _ENCODERS[type(nets[0])](nets, words, dice)
     return found
 
 

@@ -17,7 +17,6 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.intersection import Intersection
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.declared import Count, Share
@@ -171,7 +170,7 @@ class CaptionAttack(Metric, ABC):
 
     def _groups(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
-        if pair is None or not isinstance(self.attribute, Intersection):
+        if pair is None or not self.attribute.crossed:
             return Score({})
         grouping = corpus.groupings[self.attribute.name]
         images = {name: both & (grouping.codes == k) for k, name in enumerate(grouping.names)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from bias_pipeline.attackers.probe import Probe
@@ -11,15 +11,13 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.metrics.attack.dbac_counts import Counts
-from bias_pipeline.metrics.attack.dbac_direction import Direction
+from bias_pipeline.metrics.attack.dbac_direction import Direction, Settings, Transform
 from bias_pipeline.metrics.attack.dbac_findings import Findings
 from bias_pipeline.metrics.base import Metric, MetricInfo, Reading, Score
 from bias_pipeline.metrics.counting.tally import choice, support
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
-
-Transform = Callable[[Corpus], Corpus]
 
 DIRECTIONS = ("a_to_t", "t_to_a")
 RARE = ("merge", "drop")
@@ -106,16 +104,19 @@ class DBAC(Metric):
             choice("exclude_tasks", name, task.tasks)
         self.attribute = attribute
         self.task = task
-        self.transforms = {"a_to_t": tuple(a_to_t), "t_to_a": tuple(t_to_a)}
-        self.probe = probe
         self.split = split
-        self.scoring = scoring
-        self.stats = stats
-        self.aggregate = choice("aggregate", aggregate, dbac.AGGREGATES)
-        self.prior = choice("prior", prior, dbac.PRIORS)
-        self.positions = positions
-        self.min_support = support(min_support)
-        self.rare = choice("rare", rare, RARE)
+        self.settings = Settings(
+            attribute=attribute,
+            transforms={"a_to_t": tuple(a_to_t), "t_to_a": tuple(t_to_a)},
+            probe=probe,
+            scoring=scoring,
+            stats=stats,
+            aggregate=choice("aggregate", aggregate, dbac.AGGREGATES),
+            prior=choice("prior", prior, dbac.PRIORS),
+            positions=positions,
+            min_support=support(min_support),
+            rare=choice("rare", rare, RARE),
+        )
         self.tasks = tuple(name for name in task.tasks if name not in exclude_tasks)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
@@ -126,7 +127,7 @@ class DBAC(Metric):
         """See :class:`DBAC`."""
         counts = Counts.of(corpus, self.attribute, self.task, self.tasks)
         found = [
-            Findings(Direction(self, name, corpus, counts, splits)).score()
+            Findings(Direction(self.settings, name, corpus, counts, splits)).score()
             for name in DIRECTIONS
             if name == "a_to_t" or counts.has_objects.any()
         ]

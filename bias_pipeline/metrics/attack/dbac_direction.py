@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.intersection import Intersection
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.attack.dbac_counts import Counts, FloatArray, IntArray
 from bias_pipeline.metrics.counting.tally import least_share
 from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.scoring import Scoring
+from bias_pipeline.stats.bootstrap import Bootstrap
 
-if TYPE_CHECKING:
-    from bias_pipeline.metrics.attack.dbac import DBAC
+Transform = Callable[[Corpus], Corpus]
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What both directions are scored with, as :class:`DBAC` was given it."""
+
+    attribute: Attribute
+    transforms: Mapping[str, Sequence[Transform]]
+    probe: Probe
+    scoring: Scoring
+    stats: Bootstrap
+    aggregate: str
+    prior: str
+    positions: int
+    min_support: float
+    rare: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +53,7 @@ class Direction:
     """One direction, on the images that allow it; its attackers are trained when it is made.
 
     Args:
-        metric: its settings.
+        settings: how both directions are scored.
         name: ``a_to_t`` or ``t_to_a``.
         corpus: raw captions.
         counts: what they and the labels say.
@@ -49,13 +66,13 @@ class Direction:
 
     def __init__(
         self,
-        metric: DBAC,
+        settings: Settings,
         name: str,
         corpus: Corpus,
         counts: Counts,
         splits: Sequence[Split],
     ) -> None:
-        self.metric, self.name, self.corpus = metric, name, corpus
+        self.settings, self.name, self.corpus = settings, name, corpus
         usable = (
             (counts.group >= 0) & (counts.captions["model"] > 0) & (counts.captions["human"] > 0)
         )
@@ -71,7 +88,7 @@ class Direction:
         self.supported = self._supported()
         attacked = SIDES if self.supported.any() else ()
         ready = corpus
-        for transform in metric.transforms[name]:
+        for transform in settings.transforms[name]:
             ready = transform(ready)
         self.answers = {side: self._attack(ready, side, splits) for side in attacked}
         self.blocks = {side: list(self._blocks(side)) for side in attacked}
@@ -84,7 +101,7 @@ class Direction:
     @property
     def by_group(self) -> bool:
         """Whether groups are scored one by one: those of an intersection."""
-        return isinstance(self.metric.attribute, Intersection)
+        return self.settings.attribute.crossed
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -95,7 +112,7 @@ class Direction:
     @property
     def least(self) -> float:
         """The share that a task or group must reach."""
-        return least_share(self.metric.min_support, len(self.images))
+        return least_share(self.settings.min_support, len(self.images))
 
     def _common_tasks(self, counts: Counts) -> Counts:
         """Counts of the tasks that are scored, which the data set alone decides.
@@ -107,7 +124,7 @@ class Direction:
         if not self.to_task:
             share = counts.objects[self.images].mean(axis=0)
         rare = share < self.least
-        merged = rare & (share > 0) & (self.metric.rare == "merge")
+        merged = rare & (share > 0) & (self.settings.rare == "merge")
         return counts.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
 
     def _attack(self, ready: Corpus, side: str, splits: Sequence[Split]) -> list[Predictions]:
@@ -116,14 +133,14 @@ class Direction:
         usable[self.images] = True
         captions = captions.take(usable[captions.images])
         answers = []
-        for k in range(self.metric.positions if side == "human" else 1):
+        for k in range(self.settings.positions if side == "human" else 1):
             own = captions.position(k)
             if len(own) == len(self.images):
                 labels = self.labels(own.images)
                 classes = self.counts.groups if self.to_task else self.counts.names
                 name = f"{self.name}:{side}:{k}"
                 data = Labelled(name, own, labels, len(classes), classes)
-                answers.append(self.metric.probe.fit_predict(data, splits))
+                answers.append(self.settings.probe.fit_predict(data, splits))
         if not answers:
             raise DataError(
                 f"captioner {self.corpus.captioner!r}: no {side} caption position covers all "
@@ -143,7 +160,7 @@ class Direction:
         place[self.images] = np.arange(len(self.images))
         for k, answers in enumerate(self.answers[side]):
             for seed, (images, truth, probs) in enumerate(answers):
-                guess = self.metric.scoring.per_guess(probs, truth)
+                guess = self.settings.scoring.per_guess(probs, truth)
                 if self.to_task:
                     counts = self._pairs(side, k, images, truth)
                     scores = counts * guess[:, None]
@@ -215,7 +232,7 @@ class Direction:
         for block in self.blocks[side]:
             own = weights[:, block.rows]
             with np.errstate(divide="ignore", invalid="ignore"):
-                quality = self.metric.scoring.link((own @ block.scores) / (own @ block.counts))
+                quality = self.settings.scoring.link((own @ block.scores) / (own @ block.counts))
             known = np.isfinite(quality)
             total[:, block.seed] += np.where(known, quality, 0.0)
             n_known[:, block.seed] += known
@@ -247,17 +264,17 @@ class Direction:
 
         def score(one: dbac.Side, two: dbac.Side, prior: str) -> FloatArray:
             return dbac.score(
-                one, two, given, self.supported, aggregate=self.metric.aggregate, prior=prior
+                one, two, given, self.supported, aggregate=self.settings.aggregate, prior=prior
             )
 
         seeds = np.ones((1, self.n_seeds))
-        found = {"": score(model, human, self.metric.prior)}
+        found = {"": score(model, human, self.settings.prior)}
         found |= {f":{prior}": score(model, human, prior) for prior in dbac.PRIORS}
         found[":priors"] = score(louder, alike, "counts") * seeds
         for name, side in (("model", model), ("human", human)):
             found[f":quality:{name}"] = side.overall
             found[f":prior:{name}"] = side.other.mean(axis=-1) * seeds
-        pairs = dbac.pair_scores(model, human, given, self.metric.prior)
+        pairs = dbac.pair_scores(model, human, given, self.settings.prior)
         found |= {
             f":{self.values[0][g]}:{self.values[1][o]}": pairs[..., g, o]
             for g, o in zip(*np.nonzero(self.supported), strict=True)
@@ -275,12 +292,12 @@ class Direction:
         """(B, S) the score over the pairs of one group."""
         own = np.zeros_like(self.supported)
         own[(group, slice(None)) if self.to_task else (slice(None), group)] = True
-        how = self.metric.aggregate
+        how = self.settings.aggregate
         return dbac.score(
             model,
             human,
             given,
             self.supported & own,
             aggregate="weighted" if how == "marginal" else how,  # which knows no pairs
-            prior=self.metric.prior,
+            prior=self.settings.prior,
         )

@@ -26,7 +26,11 @@ class Findings:
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
-        self.name, self.metric, self.to_task = direction.name, direction.metric, direction.to_task
+        self.name, self.settings, self.to_task = (
+            direction.name,
+            direction.settings,
+            direction.to_task,
+        )
         self.corpus, self.counts, self.images = direction.corpus, direction.counts, direction.images
         self.supported, self.values = direction.supported, direction.values
 
@@ -34,8 +38,8 @@ class Findings:
         """Estimates of all numbers, with what drives the headline in a sentence."""
         if not self.supported.any():
             return self._nothing()
-        level = self.metric.stats.level
-        drawn = self.metric.stats.estimate_weighted(
+        level = self.settings.stats.level
+        drawn = self.settings.stats.estimate_weighted(
             self.corpus.keys[self.images], self.direction.evaluate
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
@@ -60,7 +64,7 @@ class Findings:
         """Add the largest gap between groups of an intersection; say which is worst."""
         if not self.direction.by_group:
             return []
-        level, start = self.metric.stats.level, f"{self.name}:group:"
+        level, start = self.settings.stats.level, f"{self.name}:group:"
         groups = {name: estimates[start + name] for name in self.counts.groups}
         gap = gap_of(groups, level)
         if gap is None:
@@ -94,7 +98,7 @@ class Findings:
             range=NO_LESS_THAN_NONE if name.endswith(_NEVER_BELOW_ZERO) else None,
             n_images=len(images),
             coverage=float(len(images) / (self.counts.group >= 0).sum()),
-            neutral_rate=neutral_rate(captions.take(usable), self.metric.attribute),
+            neutral_rate=neutral_rate(captions.take(usable), self.settings.attribute),
         )
 
     def _images_of(self, name: str) -> IntArray:
@@ -117,8 +121,8 @@ class Findings:
             else labels.mean(axis=0)
         )
         probs = np.tile(shares, (len(labels), 1))
-        guess = self.metric.scoring.per_guess(probs, labels)
-        found = {":quality:baseline": float(self.metric.scoring.link(np.asarray(guess.mean())))}
+        guess = self.settings.scoring.per_guess(probs, labels)
+        found = {":quality:baseline": float(self.settings.scoring.link(np.asarray(guess.mean())))}
         for side in SIDES:
             counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
             named = counts[self.images].sum() / self.counts.captions[side][self.images].sum()

@@ -49,7 +49,7 @@ def score(captioner: str, support: float = 0.005, part: int = 0, of: int = 1) ->
     corpus, metric = sample(cell.corpus(), part, of), cell.build("metric")
     counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
     splits = metric.draw_splits(corpus, (0, 12, 456))
-    return Findings(Direction(metric, "a_to_t", corpus, counts, splits)).score()
+    return Findings(Direction(metric.settings, "a_to_t", corpus, counts, splits)).score()
 
 
 def a_to_t(*args: object) -> Estimate:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bias_pipeline
-from bias_pipeline.config.identity import groups_used, run_id, slug
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.declared import Configurable
+from bias_pipeline.results.identity import groups_used, run_id, slug
 from tests.corpora import make_corpus
 
 TREE = {"transforms": [{"a": 1}, {"b": 2}], "probe": {"cache": "/x"}, "split": {"order": "hashed"}}

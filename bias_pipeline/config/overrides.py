@@ -1,0 +1,67 @@
+"""Overrides as text: which sweep, and over what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from bias_pipeline.errors import UsageError
+
+
+def quoted(name: str) -> str:
+    r"""A name or path as Hydra's grammar takes it.
+
+    Example:
+        >>> print(quoted("sat"), quoted("a b's.json"))
+        sat 'a b\'s.json'
+    """
+    if name.isidentifier():
+        return name
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def sweeps(override: str) -> bool:
+    """Whether an override stands for several values."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    try:
+        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+    except Exception:  # the same text is parsed again when composing, with a better message
+        return False
+
+
+def first_choices(overrides: Sequence[str]) -> list[str]:
+    """Overrides of one representative job of a sweep."""
+    chosen = []
+    for override in overrides:
+        chosen += choices_in(override)[:1] if sweeps(override) else [override]
+    return chosen
+
+
+def choices_in(override: str) -> list[str]:
+    """The single overrides that a sweeping one stands for.
+
+    Raises:
+        UsageError: if it does not list them.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Glob
+
+    parsed = OverridesParser.create().parse_override(override)
+    if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
+        raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
+    return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+
+
+def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order in which Hydra runs them.
+
+    Raises:
+        UsageError: if a sweep does not list its values.
+
+    Example:
+        >>> jobs_of(["metric=lic,dbac", "seeds=1,2"])[1]
+        ['metric=lic', 'seeds=2']
+    """
+    listed = [choices_in(o) if sweeps(o) else [o] for o in overrides]
+    return [list(job) for job in product(*listed)]

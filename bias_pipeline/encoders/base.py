@@ -1,0 +1,87 @@
+"""What every encoder and every head is: a description from which the real thing is built.
+
+An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them.
+What it read is fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs
+of any batch (:class:`Inputs`) and, with them, the network that turns a batch into vectors
+(:meth:`Encoder.build`). Attackers know no more of an encoder than that.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.declared import Configurable
+
+if TYPE_CHECKING:
+    from scipy import sparse
+    from torch import nn
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Inputs(Protocol):
+    """The inputs of N items, fitted to the part of them that an attacker learns from.
+
+    Attributes:
+        lengths: (N,) int64, how long each item is; items of a batch are of almost equal length.
+    """
+
+    lengths: IntArray
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """Name to (B, ...) the arrays of B items, which the network's ``forward`` takes by name."""
+
+
+class Features(Protocol):
+    """Inputs that are numbers as they stand; a linear attacker needs nothing else."""
+
+    def matrix(self, rows: IntArray) -> sparse.csr_array:
+        """(B, F) features of B items."""
+
+
+class Items(ABC):
+    """N items as an encoder reads them, before any attacker."""
+
+    @abstractmethod
+    def fit(self, train: IntArray) -> Any:
+        """The inputs of all N items; what is learnt of them is learnt of ``train`` alone."""
+
+
+class Encoder(Configurable, ABC):
+    """What attackers see of captions. Its dataclass fields are its settings."""
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides its vectors, as plain data; part of the cache's key."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @abstractmethod
+    def read(self, data: Labelled) -> Items:
+        """The items of N captions; done once for any number of attackers."""
+
+
+class FeatureEncoder(Encoder):
+    """An encoder without weights: its :class:`Items` are fitted to :class:`Features`."""
+
+
+class NetEncoder(Encoder):
+    """An encoder that is a network, trained with the head on top."""
+
+    @abstractmethod
+    def build(self, inputs: Any) -> nn.Module:
+        """A network with fresh weights and ``output_dim``: a batch of ``inputs`` to (B, D)."""
+
+
+class Head(Configurable, ABC):
+    """A description of a head."""
+
+    @abstractmethod
+    def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
+        """A network with fresh weights, (B, n_inputs) to (B, n_outputs)."""

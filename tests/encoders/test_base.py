@@ -1,0 +1,98 @@
+"""An encoder that attackers/ has never heard of trains through the same probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from scipy import sparse
+from torch import nn
+
+from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import SplitRule
+from bias_pipeline.encoders.base import FeatureEncoder, Features, IntArray, Items, NetEncoder
+from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.scoring import Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.attackers.test_neural import accuracy, flags, labelled, splits
+from tests.corpora import GENDER, leaky_corpus
+
+WORDS = ("truck", "flower", "red", "big")
+
+
+def vectors_of(data: Labelled) -> npt.NDArray[np.float32]:
+    """(N, 4) precomputed vectors: which of four words stand in a caption."""
+    texts = [set(data.captions.words(row)) for row in range(len(data.captions))]
+    return np.array([[word in text for word in WORDS] for text in texts], np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors(Items):
+    """Vectors that are there; nothing is fitted."""
+
+    vectors: npt.NDArray[np.float32]
+
+    def fit(self, train: IntArray) -> Vectors:
+        del train
+        return self
+
+    @property
+    def lengths(self) -> IntArray:
+        return np.ones(len(self.vectors), np.int64)
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        return {"vectors": self.vectors[rows]}
+
+    def matrix(self, rows: IntArray) -> sparse.csr_array:
+        return sparse.csr_array(self.vectors[rows].astype(np.float64))
+
+
+class Given(nn.Module):
+    output_dim = len(WORDS)
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        return vectors
+
+
+@dataclass(frozen=True)
+class Precomputed(NetEncoder, FeatureEncoder):
+    """Vectors as they are, for a head or for a linear attacker."""
+
+    def read(self, data: Labelled) -> Vectors:
+        return Vectors(vectors_of(data))
+
+    def build(self, inputs: Vectors) -> nn.Module:
+        del inputs
+        return Given()
+
+
+def neural(**options: Any) -> NeuralProbe:
+    own = {"batch_size": 32, "trainer": flags(max_epochs=10), "processes": 1, **options}
+    return NeuralProbe(Precomputed(), Mlp(), {"lr": 0.1}, **own)
+
+
+@pytest.mark.parametrize("probe", [neural(), neural(ensemble=2), ConvexProbe(Precomputed())])
+def test_vectors_are_learnt_from(probe: Probe) -> None:
+    assert accuracy(probe.fit_predict(labelled(), splits(0, 12))) == 1.0
+
+
+@pytest.mark.parametrize("probe", [neural(), ConvexProbe(Precomputed())])
+def test_a_metric_takes_them(probe: Probe) -> None:
+    metric = LIC(GENDER, (), probe, SplitRule(0.25, balanced=True), Lic(), Bootstrap(50))
+    corpus = leaky_corpus(200)
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, [0]))
+    assert score.parts["score"].estimate.value > 0.05
+
+
+def test_features_are_those_of_the_rows() -> None:
+    inputs: Features = Precomputed().read(labelled()).fit(np.arange(3))
+    assert inputs.matrix(np.array([1])).toarray().tolist() == [vectors_of(labelled())[1].tolist()]
