@@ -54,7 +54,8 @@ def run(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
                 metric, corpus = own.build("metric"), sample(own.corpus(), *part)
                 counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
                 splits = metric.draw_splits(corpus, SEEDS)
-                score = Findings(Direction(metric.settings, "a_to_t", corpus, counts, splits)).score()
+                direction = Direction(metric.settings, "a_to_t", corpus, counts, splits)
+                score = Findings(direction).score()
                 found = score.parts["a_to_t"]
                 line = {"captioner": captioner, "sample": name, "min_support": share}
                 line |= {"metric": metric.info.name, "metric_version": metric.info.version}
