@@ -15,7 +15,7 @@ def run_apart(
     """Call a function of ours in another process.
 
     Args:
-        module: of the report, such as ``loggers``.
+        module: of this room, such as ``loggers``.
         function: its name; it takes no arguments and reads its order, as JSON, from standard input.
         order: plain data.
         timeout_s: seconds until the process is ended.
@@ -40,4 +40,4 @@ def run_apart(
 
 
 if __name__ == "__main__":
-    getattr(import_module(f"bias_pipeline.report.{sys.argv[1]}"), sys.argv[2])()
+    getattr(import_module(f"bias_pipeline.loggers.{sys.argv[1]}"), sys.argv[2])()

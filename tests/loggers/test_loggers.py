@@ -245,7 +245,7 @@ def test_offline_asks_no_server_for_anything(tmp_path: Path) -> None:
 
 def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path: Path) -> None:
     with StandIn(drips=True) as server:
-        assert tell(tmp_path, server, "online", timeout_s=12) < 30
+        assert tell(tmp_path, server, "online", timeout_s=8) < 24
     assert server.connections
     assert offline_run(tmp_path).run_id == "run"
 
