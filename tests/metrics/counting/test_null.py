@@ -184,7 +184,7 @@ def mean(found: Sequence[Estimate]) -> float:
 
 def test_no_counting_metric_is_forgotten() -> None:
     """But quality, which takes too long for here: it is in ``experiments/null_coverage``."""
-    for module in pkgutil.iter_modules(metrics.__path__, "bias_pipeline.metrics."):
+    for module in pkgutil.walk_packages(metrics.__path__, "bias_pipeline.metrics."):
         importlib.import_module(module.name)
     kinds, found = [CountingMetric], set()
     while kinds:
