@@ -139,6 +139,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         "title": info.title,
         "direction": info.direction,
         "question": info.question,
+        "says": dict(info.says),
         "readings": {
             name: asdict(reading)
             for name, reading in info.readings.items()

@@ -11,7 +11,7 @@ from scipy import sparse, special
 from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled
 from bias_pipeline.declared import Positive
-from bias_pipeline.encoders.base import FeatureEncoder, Features
+from bias_pipeline.encoders.base import FeatureEncoder, Features, named_spec
 from bias_pipeline.errors import UsageError
 
 VERSION = 2  # raise it whenever any answer changes
@@ -48,7 +48,7 @@ class ConvexProbe(Probe):
         return {
             "probe": "convex",
             "version": VERSION,
-            "encoder": self.encoder.spec,
+            "encoder": named_spec(self.encoder),
             "inverse_penalty": self.inverse_penalty,
         }
 

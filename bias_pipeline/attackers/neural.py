@@ -39,7 +39,7 @@ from bias_pipeline.attackers.training import (
 from bias_pipeline.attackers.training_log import current
 from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.declared import Count, Given, Range
-from bias_pipeline.encoders.base import Head, NetEncoder
+from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.hashing import derived_seed
 
@@ -142,7 +142,7 @@ class NeuralProbe(Probe):
         return {
             "probe": "neural",
             "version": VERSION,
-            "encoder": [type(self.recipe.encoder).__name__, self.recipe.encoder.spec],
+            "encoder": named_spec(self.recipe.encoder),
             "head": [type(self.recipe.head).__name__, asdict(self.recipe.head)],  # type: ignore[call-overload]
             "optimizer": self.recipe.optimizer,
             "batch_size": self.recipe.batch_size,

@@ -15,6 +15,8 @@ from multiprocessing import (
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 
+from bias_pipeline.io import stopping
+
 
 def context() -> SpawnContext:
     """Fresh interpreters: a fork of one that runs threads or has a GPU may hang.
@@ -58,17 +60,8 @@ def kill_workers() -> None:
 def prepare_worker() -> None:
     """No interrupts of its own, and no life after the parent's."""
     import signal
-    import threading
-    from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     # A handler of ours: Lightning puts its own, which goes on training, in place of the default.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
-    parent = parent_process()
-
-    def leave_with_parent() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=leave_with_parent, daemon=True).start()
+    stopping.end_with_parent()

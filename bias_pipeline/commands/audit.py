@@ -253,7 +253,4 @@ def _blanks(corpus: Corpus) -> str:
 
 
 def _sizes(corpus: Corpus, attribute: str) -> str:
-    grouping = corpus.groupings[attribute]
-    return ", ".join(
-        f"{name} {int((grouping.codes == k).sum())}" for k, name in enumerate(grouping.names)
-    )
+    return ", ".join(f"{name} {n}" for name, n in corpus.groupings[attribute].sizes.items())

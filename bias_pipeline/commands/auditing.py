@@ -28,7 +28,6 @@ _VARIANTS = frozenset({"race_unsure"})
 FIRST = "gender"  # whose fault is told where none can be read
 _SEEDS = (5, 3)
 _FEW_CAPTIONS = 10_000
-_LONGEST = 60  # signs of a file's name in that of its folder
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _labelled(cells: Cells) -> dict[str, Corpus]:
     found = {
         name: corpus
         for name, corpus in read.items()
-        if isinstance(corpus, Corpus) and min(_group_sizes(corpus, name)[-2:]) >= SMALLEST_GROUP
+        if isinstance(corpus, Corpus) and _in_two_groups(corpus, name)
     }
     refused = {name: error for name, error in read.items() if isinstance(error, DataError)}
     _check_found(found, refused)
@@ -182,9 +181,10 @@ def read_or_refused(cells: Cells, attribute: str) -> Corpus | DataError:
         return error
 
 
-def _group_sizes(corpus: Corpus, attribute: str) -> list[int]:
-    grouping = corpus.groupings[attribute]
-    return sorted(int((grouping.codes == k).sum()) for k in range(len(grouping.names)))
+def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
+    """Whether two groups are large enough to be split."""
+    sizes = corpus.groupings[attribute].sizes.values()
+    return sum(size >= SMALLEST_GROUP for size in sizes) >= 2
 
 
 def _size(corpora: Mapping[str, Corpus]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -28,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     streams.open_streams()
     _settle()
-    _print_whatever_the_locale()
     guard()
     stopping.listen()
     try:
@@ -85,13 +83,6 @@ def _run_command(words: list[str]) -> int:
         if error.filename is None:
             raise
         raise refused_by_system(error) from error
-
-
-def _print_whatever_the_locale() -> None:
-    """A sign that the terminal's encoding lacks becomes "?" instead of ending the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def _command(words: list[str]) -> tuple[Command, list[str]]:

@@ -118,8 +118,8 @@ class Cell:
 
     def corpus(self) -> Corpus:
         """What is scored; read once a process."""
-        keys = ("dataset", "attribute", "captioner")
-        return _corpus(*(json.dumps(self.tree[key]) for key in keys), self.tree.get("limit"))
+        keys = ("dataset", "attribute", "captioner", "limit")
+        return _corpus(json.dumps({key: self.tree.get(key) for key in keys}))
 
     def choice(self, group: str) -> str:
         """The name of a choice, empty if it plays no part in the metric."""
@@ -134,15 +134,8 @@ def cell(words: Sequence[str]) -> Cell:
 
 
 @lru_cache(maxsize=16)
-def _corpus(dataset: str, attribute: str, captioner: str, limit: int | None) -> Corpus:
-    return read_corpus(
-        {
-            "dataset": json.loads(dataset),
-            "attribute": json.loads(attribute),
-            "captioner": json.loads(captioner),
-            "limit": limit,
-        }
-    )
+def _corpus(tree: str) -> Corpus:
+    return read_corpus(json.loads(tree))
 
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:

@@ -38,7 +38,6 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
             differ (``stats={"resamples": 100}``); ``attribute`` may be two; of other keys the
             value; of a key that only the metric has, the metric's.
         fixed: choices that settings cannot change, None for none; values within them they can.
-        fixed: choices that settings cannot change, None for none; values within them they can.
 
     Raises:
         UsageError: on an unknown key or choice, or a value of the wrong kind.

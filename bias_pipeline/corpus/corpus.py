@@ -59,6 +59,17 @@ class Grouping:
     codes: npt.NDArray[np.int64]
     strata: Mapping[str, int]
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Group name to its number of images, those of no group left out.
+
+        Example:
+            >>> Grouping(("male", "female"), np.array([0, -1, 1, 1]), {}).sizes
+            {'male': 1, 'female': 2}
+        """
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+        return dict(zip(self.names, counts.tolist(), strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Corpus(Sequence[Record]):

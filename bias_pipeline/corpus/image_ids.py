@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
+from bias_pipeline.corpus.corpus import canonical_id
 
-_ENDING = re.compile(r"\.(?:jpe?g|png|webp|bmp|gif|tiff?)$", re.IGNORECASE)
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")  # of pictures
+
+_COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
+_ENDING = re.compile(f"(?:{'|'.join(map(re.escape, ENDINGS))})$", re.IGNORECASE)
 _WHOLE = re.compile(r"\d+\.0")
 
 
@@ -26,17 +29,13 @@ def short_id(identifier: str) -> str:
     if identifier.isdigit():
         return identifier
     if _WHOLE.fullmatch(identifier):
-        return _number(identifier[:-2])
+        return canonical_id(identifier[:-2])
     stem = _ENDING.sub("", identifier)
     name = re.split(r"[/\\]", stem)[-1]
-    coco = COCO_NAME.fullmatch(name)
+    coco = _COCO_NAME.fullmatch(name)
     if coco:
-        return _number(coco[1])
-    return _number(name) if stem != identifier and name else identifier
-
-
-def _number(text: str) -> str:
-    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+        return canonical_id(coco[1])
+    return canonical_id(name) if stem != identifier and name.strip() else identifier
 
 
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:

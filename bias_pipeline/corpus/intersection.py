@@ -142,12 +142,7 @@ def _named(grouping: Grouping, row: int) -> str:
 
 
 def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
-    counts = np.bincount(grouping.codes[grouping.codes >= 0], minlength=len(grouping.names))
-    small = [
-        f"{name} {count}"
-        for name, count in zip(grouping.names, counts, strict=True)
-        if count < attribute.min_images
-    ]
+    small = [f"{name} {n}" for name, n in grouping.sizes.items() if n < attribute.min_images]
     if small:
         raise DataError(
             f"attribute {attribute.name!r}: too few images of {', '.join(small)}; every group "

@@ -67,6 +67,11 @@ class Encoder(Configurable, ABC):
         """The items of N captions; done once for any number of attackers."""
 
 
+def named_spec(encoder: Encoder) -> list[object]:
+    """What of an encoder keys its attackers' predictions: two kinds may have the same settings."""
+    return [type(encoder).__name__, encoder.spec]
+
+
 class FeatureEncoder(Encoder):
     """An encoder without weights: its :class:`Items` are fitted to :class:`Features`."""
 

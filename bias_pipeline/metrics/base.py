@@ -67,6 +67,8 @@ class MetricInfo:
         direction: how to read it.
         reference: paper and equation.
         question: which of :data:`QUESTIONS` it answers.
+        says: headline to what a number above neutral says, in words that need no paper;
+            ``{attribute}`` stands for gender, race or whatever groups are looked at.
         readings: headline to what a conclusion on it may rest on. A headline without one follows
             how much a captioner says, so nothing is concluded from it. Each is tested on planted
             captioners (``tests/analysis/test_readings.py``).
@@ -89,6 +91,7 @@ class MetricInfo:
     direction: str
     reference: str
     question: str
+    says: Mapping[str, str] = field(default_factory=dict)
     readings: Mapping[str, Reading] = field(default_factory=dict)
     source_identifying: bool = False
     learnable: bool = False
@@ -108,7 +111,7 @@ class MetricInfo:
         traits = {trait for reading in self.readings.values() for trait in reading.follows}
         unknown = [
             *({self.question} - set(QUESTIONS)),
-            *(set(self.readings) - set(HEADLINES)),
+            *({*self.readings, *self.says} - set(HEADLINES)),
             *(traits - set(TRAITS)),
         ]
         if unknown:

@@ -15,7 +15,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.brief import named
 from bias_pipeline.report.cells import varying
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
-from bias_pipeline.report.plain import PANELS, meaning, panel_of, rank
+from bias_pipeline.report.plain import PANELS, panel_of, rank
 from bias_pipeline.report.sheets import Number, Sheet
 from bias_pipeline.report.tables import arrow, neutral_of, reading
 from bias_pipeline.results.store import Result, Row
@@ -290,8 +290,11 @@ def _line(finding: Finding, result: Result, name: str, told: str) -> Line:
 
 
 def _meaning(finding: Finding, result: Result) -> str:
-    row, title = finding.row, str(reading(result).get("title", ""))
-    return meaning(row.metric, finding.headline, row.attribute, otherwise=title)
+    """A headline in plain words; of a metric that has none its title."""
+    told = reading(result)
+    says = told.get("says")
+    known = says.get(finding.headline) if isinstance(says, Mapping) else None
+    return str(known or told.get("title", "")).replace("{attribute}", finding.row.attribute)
 
 
 def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:

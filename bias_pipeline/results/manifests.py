@@ -59,6 +59,8 @@ def _check_files(files: Mapping[str, Any]) -> None:
 def _check_reading(reading: Mapping[str, Any]) -> None:
     for name in ("title", "direction"):
         checked(reading.get(name, ""), str, f"metric.{name}")
+    for text in _mapping(reading, "says").values():
+        checked(text, str, "metric.says")
     for neutral in _mapping(reading, "neutral").values():
         checked(neutral, int | float, "metric.neutral")
     for ends in _mapping(reading, "range").values():

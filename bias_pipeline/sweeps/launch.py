@@ -85,8 +85,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     with told, slurm.waiting(launcher, folder):
         _hydra(options, overrides, multirun)
     seconds = time.monotonic() - started
-    lenient = lenient or any(word in options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
-    return _conclude(folder, Path(config.paths.outputs), multirun, seconds, lenient)
+    outputs = Path(config.paths.outputs)
+    return _conclude(folder, outputs, multirun, seconds, lenient or sweep.of_all)
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,11 @@ class Sweep:
     options: Namespace
     overrides: Sequence[str]
     config: DictConfig
+
+    @property
+    def of_all(self) -> bool:
+        """Whether all metrics or captioners are asked for: all means what the data permit."""
+        return any(word in self.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
 
 
 def prepare(words: Sequence[str]) -> Sweep:

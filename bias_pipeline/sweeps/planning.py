@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.analysis import costs
-from bias_pipeline.config.compose import ALL_METRICS, Cell, cell_of, check_captioners, composer
+from bias_pipeline.config.compose import Cell, cell_of, check_captioners, composer
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.grid import print_table
@@ -59,7 +59,7 @@ def foretell(words: Sequence[str], *, lenient: bool = False) -> int:
     failed = [own.error for own in planned if own.error is not None]
     if len(failed) == len(planned):
         raise failed[0]
-    if lenient or ALL_METRICS in sweep.options.overrides:
+    if lenient or sweep.of_all:
         failed = [error for error in failed if not isinstance(error, NotApplicableError)]
     return SweepError.exit_code if failed else 0
 

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.corpus.corpus import canonical_id
-from bias_pipeline.corpus.image_ids import COCO_NAME
+from bias_pipeline.corpus.image_ids import ENDINGS, short_id
 from bias_pipeline.errors import DataError, ResourceError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 # By content, whatever the ending says; Pillow has formats beyond these that start other programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
@@ -47,9 +46,7 @@ def image_id(name: str) -> str:
         >>> image_id("000000000139.jpg"), image_id("COCO_val2014_000000000042.jpg")
         ('139', '42')
     """
-    stem = Path(name).stem
-    match = COCO_NAME.fullmatch(stem)
-    return canonical_id(match[1] if match else stem)
+    return canonical_id(short_id(name))
 
 
 def find_photos(folder: Path) -> dict[str, Path]:

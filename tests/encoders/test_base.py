@@ -75,9 +75,9 @@ class Precomputed(NetEncoder, FeatureEncoder):
         return Given()
 
 
-def neural(**options: Any) -> NeuralProbe:
+def neural(encoder: NetEncoder = Precomputed(), **options: Any) -> NeuralProbe:
     own = {"batch_size": 32, "trainer": flags(max_epochs=10), "processes": 1, **options}
-    return NeuralProbe(Precomputed(), Mlp(), {"lr": 0.1}, **own)
+    return NeuralProbe(encoder, Mlp(), {"lr": 0.1}, **own)
 
 
 @pytest.mark.parametrize("probe", [neural(), neural(ensemble=2), ConvexProbe(Precomputed())])
@@ -91,6 +91,16 @@ def test_a_metric_takes_them(probe: Probe) -> None:
     corpus = leaky_corpus(200)
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, [0]))
     assert score.parts["score"].estimate.value > 0.05
+
+
+@dataclass(frozen=True)
+class Reversed(Precomputed):
+    """Other vectors by the same settings, none."""
+
+
+@pytest.mark.parametrize("probe", [ConvexProbe, lambda own: neural(encoder=own)])
+def test_encoders_of_the_same_settings_share_no_predictions(probe: Any) -> None:
+    assert probe(Precomputed()).spec != probe(Reversed()).spec
 
 
 def test_features_are_those_of_the_rows() -> None:

@@ -109,7 +109,8 @@ class CaptionAttack(Metric, ABC):
         ready = corpus
         for transform in self.transforms:
             ready = transform(ready)
-        labelled = corpus.groupings[self.attribute.name].codes >= 0
+        grouping = corpus.groupings[self.attribute.name]
+        labelled = grouping.codes >= 0
         has_model, has_human = (
             labelled & (side in self.sides) & _described(corpus.side(side), len(corpus))
             for side in SIDES
@@ -126,8 +127,8 @@ class CaptionAttack(Metric, ABC):
             audit={
                 "verbatim_share": attack.verbatim_share(),
                 "wordless_share": attack.wordless_share,
-                "chance": self.scoring.chance(len(corpus.groupings[self.attribute.name].names)),
-                "groups": _group_sizes(corpus, self.attribute.name),
+                "chance": self.scoring.chance(len(grouping.names)),
+                "groups": {**grouping.sizes, **grouping.strata},
             },
             notes=[
                 *corpus.notes,
@@ -394,9 +395,3 @@ def _calibration(predictions: Sequence[Predictions]) -> Estimate:
 
 def _described(captions: Captions, n_images: int) -> Mask:
     return np.bincount(captions.images, minlength=n_images) > 0
-
-
-def _group_sizes(corpus: Corpus, attribute: str) -> dict[str, int]:
-    grouping = corpus.groupings[attribute]
-    sizes = np.bincount(grouping.codes[grouping.codes >= 0], minlength=len(grouping.names))
-    return {**dict(zip(grouping.names, sizes.tolist(), strict=True)), **grouping.strata}

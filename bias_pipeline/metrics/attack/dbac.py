@@ -70,6 +70,10 @@ class DBAC(Metric):
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="DBAC, eq. 5-8",
         question="tasks",
+        says={
+            "a_to_t": "{attribute} tells an attacker more of the tasks than in people's captions",
+            "t_to_a": "tasks tell an attacker more of the {attribute} than in people's captions",
+        },
         readings={
             headline: Reading(f"{headline}:shared", follows=("words", "vocabulary"))
             for headline in ("a_to_t", "t_to_a")

@@ -83,6 +83,10 @@ class DPA(Metric):
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Tokas et al. 2024",
         question="tasks",
+        says={
+            "a_to_t": "{attribute} predicts the tasks it mentions better than those in the labels",
+            "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
+        },
         readings={"t_to_a": Reading("t_to_a", named=True)},
         source_identifying=True,
         learnable=True,

@@ -30,6 +30,9 @@ class Leakage(CaptionAttack):
         direction="lower is fairer; above 0 the captioner leaks more than people do",
         reference="Wang et al. 2019, section 3; on captions: ImageCaptioner2, section 3",
         question="leakage",
+        says={
+            "score": "an attacker is oftener right on the {attribute} than with people's",
+        },
         readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         learnable=True,

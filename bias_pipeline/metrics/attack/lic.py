@@ -32,6 +32,9 @@ class LIC(CaptionAttack):
         direction="lower is fairer; above 0 the captioner leaks more than people do",
         reference="Hirota et al. 2022, eq. 2-4",
         question="leakage",
+        says={
+            "score": "an attacker is surer of the {attribute} than from people's captions",
+        },
         readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         learnable=True,

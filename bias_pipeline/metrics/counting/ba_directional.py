@@ -60,6 +60,10 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         reference="Wang and Russakovsky 2021, eq. 2-3",
         question="tasks",
+        says={
+            "a_to_t": "where a {attribute} is common with a task, it mentions the task oftener",
+            "t_to_a": "where a task is common with a {attribute}, it names that one oftener",
+        },
         readings={"t_to_a": Reading("t_to_a:named", named=True)},
         source_identifying=True,
         amplification=True,

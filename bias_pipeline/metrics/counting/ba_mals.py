@@ -53,6 +53,9 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         direction="lower is fairer; above 0 objects lean to their groups more than in the labels",
         reference="Zhao et al. 2017, section 4",
         question="tasks",
+        says={
+            "score": "objects lean to the {attribute} they lean to anyway",
+        },
         readings={"score": Reading("score", named=True)},
         source_identifying=True,
         amplification=True,

@@ -91,6 +91,9 @@ class Cooccurrence(TaskMetric):
         direction="lower is fairer; above 0 objects go with one group more than people put them",
         reference="Seshadri et al. 2024; Lin et al. 2019; Hendricks et al. 2018",
         question="tasks",
+        says={
+            "score": "objects go with one {attribute} more than people put them",
+        },
         readings={
             "score": Reading("score", follows=("words", "vocabulary", "neutral"), named=True)
         },

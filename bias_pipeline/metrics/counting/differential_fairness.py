@@ -67,6 +67,9 @@ class DifferentialFairness(TaskMetric):
         direction="lower is fairer; above 0 groups differ more in captions than in people's",
         reference="Foulds et al. 2020, definition 3.1 and section 4; bias amplification: section 5",
         question="tasks",
+        says={
+            "score": "groups differ more in what is said than in people's words",
+        },
         readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         amplification=True,

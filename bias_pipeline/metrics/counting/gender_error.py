@@ -58,6 +58,9 @@ class GenderError(CountingMetric):
         direction="lower is fairer; 0: nobody is called what they are not",
         reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
         question="misgendering",
+        says={
+            "score": "of captions that name one {attribute}, those that name the wrong one",
+        },
         readings={"score": Reading("named", named=True)},
     )
 

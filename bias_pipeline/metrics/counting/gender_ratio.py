@@ -50,6 +50,9 @@ class GenderRatio(CountingMetric):
         direction="0 is fairest; above 0 captions name the first group too often",
         reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
         question="mentions",
+        says={
+            "score": "it names the first group oftener than labels have it",
+        },
         amplification=True,
     )
 

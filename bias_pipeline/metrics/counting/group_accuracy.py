@@ -48,6 +48,9 @@ class GroupAccuracy(CountingMetric):
         direction="lower is fairer; 0: all groups are named rightly equally often",
         reference="Hendricks et al. 2018, section 4 (outcome divergence); the gap is ours",
         question="misgendering",
+        says={
+            "score": "groups lie apart in how often they are named rightly",
+        },
     )
 
     def __init__(

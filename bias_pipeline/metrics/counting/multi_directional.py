@@ -67,6 +67,10 @@ class MultiDirectional(LabelledTaskMetric):
         direction="lower is fairer; 0 to 1 and above 0 by chance unless absolute=false",
         reference="Zhao et al. 2023, eq. 3-6",
         question="tasks",
+        says={
+            "a_to_t": "sets of tasks move with the {attribute}, either way",
+            "t_to_a": "the {attribute} it names moves with sets of tasks, either way",
+        },
         source_identifying=True,
         amplification=True,
         directional=True,

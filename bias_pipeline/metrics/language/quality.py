@@ -100,6 +100,9 @@ class Quality(CountingMetric):
         direction="higher is better; 0: describes as one more person would",
         reference="Vedantam et al. 2015, section 5; Papineni et al. 2002; the pairing is ours",
         question="quality",
+        says={
+            "score": "CIDEr-D, less what one more person reaches; higher is better",
+        },
         readings={"score": Reading("score")},
     )
 
