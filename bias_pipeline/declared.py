@@ -123,4 +123,6 @@ InnerShare = Annotated[float, Range(above=0, below=1)]
 Dropout = Annotated[float, Range(low=0, below=1)]
 Positive = Annotated[float, Range(above=0)]
 NotNegative = Annotated[float, Range(low=0)]
+Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # no clock waits for ever
+Resamples = Annotated[int, Range(low=2, high=1_000_000)]
 Empty = Mapping[str, Any] | list[Any] | str | None

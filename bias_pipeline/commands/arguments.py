@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn, get_args
 
+from bias_pipeline.config.kinds import check_value
 from bias_pipeline.errors import UsageError
 
 _LONGEST = 250  # characters of a usage that is shown with a mistake
@@ -29,19 +29,27 @@ class Parser(ArgumentParser):
         raise UsageError(f"{message}; {told}")
 
 
-def number(low: float, high: float = math.inf) -> Callable[[str], float]:
-    """An option's finite number from ``low`` to ``high``.
+def number(kind: Any) -> Callable[[str], Any]:
+    """How an option's number is read, by an annotation of :mod:`bias_pipeline.declared`.
+
+    What it refuses is what the same annotation refuses in a configuration.
 
     Example:
-        >>> number(0, 1)("0.5")
-        0.5
+        >>> from bias_pipeline.declared import Count, Share
+        >>> number(Share)("0.5"), number(Count)("3")
+        (0.5, 3)
     """
+    plain = get_args(kind)[0]
 
-    def read(text: str) -> float:
-        value = float(text)
-        if not (math.isfinite(value) and low <= value <= high):
-            most = "" if high == math.inf else f" and at most {high:g}"
-            raise ArgumentTypeError(f"{text!r} must be at least {low:g}{most}")
+    def read(text: str) -> Any:
+        try:
+            value = plain(text)
+        except ValueError:
+            value = text
+        try:
+            check_value(value, kind, "")
+        except UsageError as error:
+            raise ArgumentTypeError(str(error).removeprefix("=")) from error
         return value
 
     return read

@@ -26,6 +26,7 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.extras import REPORT
 from bias_pipeline.io.terminal import say
@@ -106,10 +107,13 @@ def _parser() -> Parser:
     parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
-        "--minutes", type=number(0), help="time to stay within (1; above 10,000 captions 5)"
+        "--minutes", type=number(Positive), help="time to stay within (1; above 10,000 captions 5)"
     )
     parser.add_argument(
-        shorthand.LIMIT, type=int, metavar="N", help="a first look at N labelled images"
+        shorthand.LIMIT,
+        type=number(Count),
+        metavar="N",
+        help="a first look at N labelled images",
     )
     parser.add_argument(
         shorthand.QUICK, action="store_true", help=f"the same as --limit {shorthand.QUICK_IMAGES}"
@@ -127,7 +131,7 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--least-coverage",
-        type=number(0, 1),
+        type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",

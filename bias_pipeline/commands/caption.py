@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import Annotated
 
-from bias_pipeline.commands.photo_options import check_words, parser, positive
+from bias_pipeline.commands.arguments import number
+from bias_pipeline.commands.photo_options import check_words, parser
+from bias_pipeline.declared import Range
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.gathering import all_empty, gather, write_captions
 from bias_pipeline.inference.runner import Model, describe_share, report, size_of
@@ -15,6 +18,8 @@ from bias_pipeline.models.generation import KINDS, Captioner, check_prompt
 from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.vision.photos import find_photos
 
+NewTokens = Annotated[int, Range(low=1, high=4096)]
+Beams = Annotated[int, Range(low=1, high=1000)]
 JOB = "caption"
 VERSION = 1  # raised when the same model would write other captions
 
@@ -43,9 +48,11 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     own = parser(JOB, __doc__, "JSON file")
     own.add_argument("--prompt", default="", help="how every caption begins (BLIP)")
-    own.add_argument("--max-new-tokens", type=positive, default=30, help="longest caption (30)")
     own.add_argument(
-        "--beams", type=positive, default=1, help="1: the likeliest word each time (1)"
+        "--max-new-tokens", type=number(NewTokens), default=30, help="longest caption (30)"
+    )
+    own.add_argument(
+        "--beams", type=number(Beams), default=1, help="1: the likeliest word each time (1)"
     )
     options = own.parse_args(list(words))
     check_words(options, "folder")

@@ -17,6 +17,7 @@ from bias_pipeline.commands import own_columns
 from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
+from bias_pipeline.declared import NotNegative, Share
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.terminal import say
 from bias_pipeline.report.contest import print_contests
@@ -171,21 +172,21 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--least",
-        type=number(0),
+        type=number(NotNegative),
         default=0.0,
         metavar="DIFFERENCE",
         help="the smallest difference that matters, in the metric's unit: 0.01 is one per cent (0)",
     )
     parser.add_argument(
         "--least-coverage",
-        type=number(0, 1),
+        type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a number must rest on ({COVERAGE})",
     )
     parser.add_argument(
         "--alike",
-        type=number(0),
+        type=number(NotNegative),
         default=LIMITS.speech,
         metavar="SHARE",
         help="by which words a caption and vocabularies may differ where attackers read captions "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import Cell
 from bias_pipeline.config.overrides import sweeps
+from bias_pipeline.declared import Count, Resamples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
@@ -26,13 +27,15 @@ def command(arguments: Sequence[str]) -> int:
         BiasPipelineError: if there are no such attackers or files cannot be read or written.
     """
     parser = Parser("python -m bias_pipeline analysis words", description=__doc__)
-    parser.add_argument("--resamples", type=int, default=RESAMPLES, help=f"of images ({RESAMPLES})")
+    parser.add_argument(
+        "--resamples", type=number(Resamples), default=RESAMPLES, help=f"of images ({RESAMPLES})"
+    )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
     told = f"{' or '.join(BASELINES)}: the vector of no information ({DEFAULT.baseline})"
     network.add_argument("--baseline", default=DEFAULT.baseline, help=told)
     told = f"points from there to the caption ({DEFAULT.steps})"
-    network.add_argument("--steps", type=int, default=DEFAULT.steps, help=told)
+    network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=told)
     options = parser.parse_intermixed_args(list(arguments))
     how = Gradients(options.baseline, options.steps)
     for cell in _cells(options.overrides):

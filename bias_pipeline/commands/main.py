@@ -157,7 +157,8 @@ def _compare(words: list[str]) -> int:
 def _push(words: list[str]) -> int:
     from pathlib import Path
 
-    from bias_pipeline.commands.arguments import Parser
+    from bias_pipeline.commands.arguments import Parser, number
+    from bias_pipeline.declared import Seconds
     from bias_pipeline.loggers import workspace
     from bias_pipeline.loggers.push import RUN_S, push
     from bias_pipeline.report.content import finished_results
@@ -171,7 +172,9 @@ def _push(words: list[str]) -> int:
         default="",
         help="offline or online (WANDB_MODE; else online where a key is set)",
     )
-    parser.add_argument("--timeout", type=float, default=RUN_S, help=f"seconds a run ({RUN_S:g})")
+    parser.add_argument(
+        "--timeout", type=number(Seconds), default=RUN_S, help=f"seconds a run ({RUN_S:g})"
+    )
     parser.add_argument(
         "--workspace",
         action="store_true",

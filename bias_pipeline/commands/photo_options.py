@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from pathlib import Path
+from typing import Annotated
 
-from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.attackers.workers import n_cores
+from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
+
+Batch = Annotated[int, Range(low=1, high=65_536)]
+Threads = Annotated[int, Range(low=1, high=1024)]
 
 
 def parser(command: str, description: str | None, noun: str) -> Parser:
@@ -18,11 +23,11 @@ def parser(command: str, description: str | None, noun: str) -> Parser:
     own.add_argument("--revision", default="", help="of a name on the hub (its main one)")
     own.add_argument("--out", type=Path, help="folder of the blocks; may be shared by tasks")
     own.add_argument("--shard", default="", metavar="K/N", help="(this task of a Slurm array; 0/1)")
-    own.add_argument("--batch", type=positive, default=32, help="images at once (32)")
+    own.add_argument("--batch", type=number(Batch), default=32, help="images at once (32)")
     own.add_argument(
         "--threads",
-        type=positive,
-        default=_cores(),
+        type=number(Threads),
+        default=n_cores(),
         help="that compute, and that read (what Slurm gives a task; all cores)",
     )
     own.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
@@ -33,26 +38,6 @@ def parser(command: str, description: str | None, noun: str) -> Parser:
         "--no-strict", action="store_true", help="gather although something is missing"
     )
     return own
-
-
-def _cores() -> int:
-    """What this process may use; Slurm does not always keep it from using more."""
-    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    if given.isdigit():
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1, as an option's type.
-
-    Raises:
-        ValueError: if it is none.
-    """
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
 
 
 def check_words(options: Namespace, *sources: str) -> None:

@@ -13,12 +13,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from bias_pipeline.commands import caption, embed
-from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.config.compose import check_captioners, compose_config
 from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io import stopping
 from bias_pipeline.io.terminal import say
@@ -26,6 +27,7 @@ from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.launch import Sweep, make_folder, prepare
 
 PRESET = "cluster=slurm"
+Shards = Annotated[int, Range(low=1, high=100_000)]
 MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
 
 _SHARDED = {"embed": embed.options_of, "caption": caption.options_of}
@@ -90,14 +92,14 @@ def submit(words: Sequence[str]) -> int:
 def _submit_shards(command: str, words: Sequence[str]) -> int:
     """A job a share of the images."""
     parser = Parser(f"python -m bias_pipeline submit {command}", allow_abbrev=False, add_help=False)
-    parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many jobs")
+    parser.add_argument(
+        "--shards", type=number(Shards), required=True, metavar="N", help="how many jobs"
+    )
     launching = [word for word in words if _of_launcher(word)]
     own, rest = parser.parse_known_args([word for word in words if word not in launching])
     options = _SHARDED[command](rest)
-    if own.shards < 1 or options.shard or options.gather:
-        raise UsageError(
-            f"submit {command} takes --shards N, at least 1, and no --shard or --gather"
-        )
+    if options.shard or options.gather:
+        raise UsageError(f"submit {command} takes --shards N, and no --shard or --gather")
     sweep = _prepare(launching)
     shards = [f"{number}/{own.shards}" for number in range(own.shards)]
     _submit(sweep, [[command, *rest, "--shard", shard] for shard in shards])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
 from bias_pipeline.config.kinds import check_arguments, check_value
-from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
+from bias_pipeline.config.overrides import check_one, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.config.references import check_resolved
 from bias_pipeline.config.spelling import CHOICE, spelled_out
 from bias_pipeline.config.targets import build, check_targets, resolve
@@ -98,6 +98,10 @@ class Cell:
     def build(self, key: str) -> Any:
         """The object that a top-level node describes."""
         return _instantiate(self.tree[key], key)
+
+    def loggers(self) -> Sequence[ResultLogger]:
+        """Those that are told of results; none of them need be."""
+        return list(self.build("logger").values()) if self.tree.get("logger") else []
 
     @property
     def metric(self) -> MetricInfo:
@@ -203,6 +207,7 @@ def check_names(options: Namespace) -> None:
         known = [name for folder in folders for name in choices_of(folder)]
         if not known:
             continue
+        check_one(override, known)
         for value in values.split(","):
             plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
             if value == "all":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
 from bias_pipeline.config.kinds import check_fields
 from bias_pipeline.config.references import check_resolved
-from bias_pipeline.declared import TARGET, Count, Empty, Nothing, Positive, Range, Text
+from bias_pipeline.declared import TARGET, Count, Empty, Nothing, Range, Text
 from bias_pipeline.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -159,15 +159,17 @@ class Sweeper(TypedDict, total=False):
 class Joblib(TypedDict, total=False):
     """Options of joblib's ``Parallel``."""
 
-    n_jobs: Annotated[int, Range(low=-64, high=1024)]
+    n_jobs: Annotated[int, Range(low=-64, high=-1)] | Annotated[int, Range(low=1, high=1024)]
     backend: Literal["loky"] | None
     prefer: Literal["processes"] | None
     require: None
     verbose: Annotated[int, Range(low=0, high=100)]
-    timeout: Positive | None
+    timeout: None  # would end a sweep whose other cells go on
     # joblib computes what stands here.
-    pre_dispatch: Count | Annotated[str, Text(r"all|[0-9]{1,4}(\*n_jobs)?", "all or as 2*n_jobs")]
-    batch_size: Count | Annotated[str, Text(r"auto|[0-9]{1,6}", "auto or a number")]
+    pre_dispatch: (
+        Count | Annotated[str, Text(r"all|[1-9][0-9]{0,3}(\*n_jobs)?", "all or as 2*n_jobs")]
+    )
+    batch_size: Count | Annotated[str, Text(r"auto|[1-9][0-9]{0,5}", "auto or a number")]
     temp_folder: Line | None
     max_nbytes: Size | None
     mmap_mode: Literal["r", "r+", "w+", "c"] | None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import UsageError, did_you_mean
+
+LISTED = ("logger", "experiment")  # groups of which several may be chosen at once
 
 
 def quoted(name: str) -> str:
@@ -18,6 +20,40 @@ def quoted(name: str) -> str:
     if name.isidentifier():
         return name
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def check_one(override: str, known: Sequence[str]) -> None:
+    """Refuse a list where one choice is made, which Hydra would lay over each other, and ``{}``.
+
+    Args:
+        override: of a configuration group.
+        known: its choices.
+
+    Raises:
+        UsageError: saying how it is written.
+
+    Example:
+        >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: metric=[lic,dbac]: a cell has one metric; several are a \
+sweep, written without brackets: metric=lic,dbac
+    """
+    key, _, value = override.partition("=")
+    group = key.lstrip("+~").partition("@")[0]
+    if value.strip() == "{}":
+        raise UsageError(f"{override} says nothing; name one of {', '.join(known)}")
+    if "[" not in value or "{" in value:
+        return
+    names = [name.strip() for name in value.replace("[", "").replace("]", "").split(",")]
+    if group not in LISTED:
+        raise UsageError(
+            f"{override}: a cell has one {group}; several are a sweep, written without brackets: "
+            f"{group}={','.join(names) or known[0]}"
+        )
+    for name in filter(None, names):
+        if name not in known:
+            raise UsageError(f"{override}: {name!r} is unknown; {did_you_mean(name, known)}")
 
 
 def sweeps(override: str) -> bool:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated
 
-from bias_pipeline.declared import Configurable, Given
+from bias_pipeline.declared import Configurable, Given, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
+Word = Annotated[str, Text(r"[\s\S]*[^\s,][\s\S]*", "a word ([] if there is none)")]
+Name = Annotated[str, Text(r"[\s\S]*\S[\s\S]*", "a name")]
 # A word or phrase, several with commas between, or any nesting of lists and of mappings (whose
 # values count) of them. Long lists are text in YAML: Hydra copies every item of a list many times.
-Words = str | Sequence["Words"] | Mapping[str, "Words"]
+Words = Word | Sequence["Words"] | Mapping[str, "Words"]
 
 
 def words_of(words: Words) -> tuple[str, ...]:
@@ -146,8 +148,8 @@ class Attribute(Configurable):
         source: where words and labels come from.
     """
 
-    name: str
-    groups: Sequence[str]
+    name: Name
+    groups: Sequence[Name]
     words: Annotated[Mapping[str, Sequence[str]], Given(Mapping[str, Words])]
     labels: Mapping[str, LabelMap]
     also_masked: Annotated[Sequence[str], Given(Words)] = ()

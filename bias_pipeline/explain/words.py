@@ -283,9 +283,14 @@ class _Sums:
             )
 
 
+def groups_told(groups: Sequence[str]) -> Sequence[str]:
+    """The groups of which a coefficient is told; of two the second's says all."""
+    return groups[1:] if len(groups) == 2 else groups
+
+
 def _listed(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[Word]:
     """The n-grams worth telling of, on every side, and the total of each side first."""
-    told = groups[1:] if len(groups) == 2 else groups
+    told = groups_told(groups)
     sides = list(sums.by_side())
     grams = list(sums.columns)
     chosen: dict[int, None] = {}

@@ -58,7 +58,7 @@ class Shard:
         own = {k: variables.get(f"SLURM_ARRAY_TASK_{k}", "") for k in _ARRAY}
         if not own["ID"]:
             return cls()
-        if not all(value.isdigit() for value in own.values()):
+        if not all(value.isdecimal() for value in own.values()):
             raise UsageError(f"SLURM_ARRAY_TASK_* is incomplete ({own}); give --shard K/N")
         task, first, last, step, count = (int(own[key]) for key in _ARRAY)
         if step < 1 or count != (last - first) // step + 1 or (task - first) % step:

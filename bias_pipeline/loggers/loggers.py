@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, ClassVar
 
-from bias_pipeline.declared import Configurable, Positive, Text
+from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.loggers.subprocess_call import run_apart
 from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
@@ -123,7 +123,7 @@ class WandbLogger(ResultLogger):
         project: str = "bias_pipeline",
         entity: str | None = None,
         mode: str | None = None,
-        timeout_s: Positive = 7.0,
+        timeout_s: Seconds = 7.0,
     ) -> None:
         chosen = mode or os.environ.get("WANDB_MODE") or "offline"
         if chosen not in MODES:

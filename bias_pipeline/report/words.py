@@ -12,8 +12,8 @@ from itertools import groupby
 from pathlib import Path
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.explain.linear import Example
-from bias_pipeline.explain.words import EXACT, Interval, Word, Words
+from bias_pipeline.explain.linear import Example, Gram
+from bias_pipeline.explain.words import EXACT, Interval, Word, Words, groups_told
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.csv_text import read_csv, table_csv
 from bias_pipeline.io.grid import print_table, print_text
@@ -116,11 +116,13 @@ def read_words(path: Path) -> Words:
             _word(list(own)) for _, own in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
         ]
         told = _read(beside, sums) if beside.is_file() else []
+        groups = tuple(first["groups"].split())
+        _check_whole(found, groups)
         return Words(
             attribute=first["attribute"],
             dataset=first["dataset"],
             captioner=first["captioner"],
-            groups=tuple(first["groups"].split()),
+            groups=groups,
             n_seeds=int(first["n_seeds"]),
             method=first["method"],
             words=found,
@@ -128,6 +130,21 @@ def read_words(path: Path) -> Words:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
+
+
+def _check_whole(found: Sequence[Word], groups: Sequence[str]) -> None:
+    """Every side has the model's n-grams, all together among them, each a coefficient a group.
+
+    Raises:
+        ValueError: otherwise.
+    """
+    sides: dict[str, set[Gram]] = {"model": set()}
+    for word in found:
+        sides.setdefault(word.side, set()).add(word.gram)
+        if set(word.coefficients) != set(groups_told(groups)):
+            raise ValueError(f"{' '.join(word.gram)!r} is not told of {' and '.join(groups)}")
+    if any(() not in own or own != sides["model"] for own in sides.values()):
+        raise ValueError("its sides have other n-grams")
 
 
 def _sums(path: Path) -> dict[str, str]:

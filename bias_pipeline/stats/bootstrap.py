@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.declared import Configurable, InnerShare, Range, Seed
+from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import UIntArray, stream
 from bias_pipeline.stats.scores import ScoreTable
@@ -95,7 +94,7 @@ class Bootstrap(Configurable):
         seed: of the resampling.
     """
 
-    resamples: Annotated[int, Range(low=2, high=1_000_000)] = 1000
+    resamples: Resamples = 1000
     level: InnerShare = 0.95
     seed: Seed = 0
 

@@ -128,7 +128,7 @@ def _log(here: Cell, result: Result, *, resumed: bool) -> None:
     from bias_pipeline.analysis.namesakes import as_given
 
     named = as_given(result, str(here.tree["captioner"] or ""))
-    for logger in (here.build("logger") if here.tree.get("logger") else {}).values():
+    for logger in here.loggers():
         logger.try_log(named, resumed=resumed)
 
 

@@ -123,7 +123,7 @@ def prepare(words: Sequence[str]) -> Sweep:
     check_names(options)
     overrides = expand(options)
     config = compose_config(first_choices(overrides), options)
-    cell_of(config).build("logger")  # a wrong WANDB_MODE is told before the work, not after it
+    cell_of(config).loggers()  # a wrong WANDB_MODE is told before the work, not after it
     return Sweep(words, options, overrides, config)
 
 

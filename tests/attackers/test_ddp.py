@@ -146,7 +146,9 @@ def test_processes_for_seeds_and_for_devices_exclude_each_other() -> None:
     [
         ({"SLURM_CPUS_PER_TASK": "3", "SLURM_CPUS_ON_NODE": "8"}, 3),
         ({"SLURM_CPUS_ON_NODE": "8"}, 8),
-        ({}, os.cpu_count()),
+        ({"SLURM_CPUS_PER_TASK": "0"}, 1),
+        ({"SLURM_CPUS_PER_TASK": "²"}, len(os.sched_getaffinity(0))),
+        ({}, len(os.sched_getaffinity(0))),
     ],
 )
 def test_slurm_says_how_many_cores_there_are(

@@ -50,6 +50,10 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # --- the run folder
 
 
+def test_no_logger_is_needed(run: Run) -> None:
+    assert run("metric=gender_error", *SMALL[:-1], "logger=[]")[0] == 0
+
+
 def test_result_json_holds_schema_rows_and_manifest(cell: Path) -> None:
     assert set(json.loads((cell / "result.json").read_text())) == {"schema", "rows", "manifest"}
 

@@ -12,6 +12,7 @@ from bias_pipeline.datasets.base import Dataset
 from tests.cli.commands import SMALL, Run
 
 NEURAL = ("encoder=lstm",)
+JOBLIB = ("hydra/launcher=joblib",)
 
 WRONG = [
     ((*NEURAL, "attacker.lr=-1"), "probe.optimizer.lr=-1 must be above 0"),
@@ -63,6 +64,23 @@ WRONG = [
     (("++logger.csv=1",), "logger.csv=1 must be a configuration of a ResultLogger"),
     (("attribute.labels.scenes.field=nothing",), "there is no column 'nothing'"),
     (("attribute.words.male=[1,2]",), "attribute.words.male"),
+    (("attribute.words.male=['']",), "attribute.words.male.0='' must be a word"),
+    (("attribute.words.male=[man,' , ']",), "attribute.words.male.1=' , ' must be a word"),
+    (("attribute.words.male=''",), "attribute.words.male='' must be a word"),
+    (("attribute.name=' '",), "attribute.name=' ' must be a name"),
+    (("attribute.groups=['',male]",), "attribute.groups.0='' must be a name"),
+    (("metric={}",), "metric={} says nothing; name one of ba_directional"),
+    (("metric=[lic]",), "a cell has one metric"),
+    (("metric=[lic, dbac]",), "written without brackets: metric=lic,dbac"),
+    (("metric=lic,[dbac]",), "written without brackets: metric=lic,dbac"),
+    (("encoder=[]",), "a cell has one encoder"),
+    (("dataset=[scenes]",), "a cell has one dataset"),
+    (("logger=[csv,wnadb]",), "did you mean 'wandb'"),
+    ((*JOBLIB, "hydra.launcher.n_jobs=0"), "n_jobs=0 must be at least -64 and at most -1"),
+    ((*JOBLIB, "hydra.launcher.pre_dispatch=0"), "pre_dispatch='0' must be"),
+    ((*JOBLIB, "hydra.launcher.pre_dispatch=0*n_jobs"), "pre_dispatch='0*n_jobs' must be"),
+    ((*JOBLIB, "hydra.launcher.batch_size=0"), "batch_size='0' must be"),
+    ((*JOBLIB, "hydra.launcher.timeout=9"), "hydra.launcher.timeout=9.0 must be null"),
     (("attribute.groups=male",), "attribute.groups='male' must be a list"),
     (("attribute.labels=null",), "attribute.labels=None must be a mapping"),
     (("captioner=[a]",), "captioner=['a'] must be"),
@@ -72,6 +90,8 @@ WRONG = [
     (("split.test_share=nan",), "split.test_share=nan must be a number"),
     (("split.test_share=1",), "split.test_share=1 must be above 0 and below 1"),
     (("logger=wandb", "logger.wandb.timeout_s=0"), "logger.wandb.timeout_s=0 must be above 0"),
+    (("logger=wandb", "logger.wandb.timeout_s=1e300"), "must be above 0 and at most 604800"),
+    (("limit=0",), "limit=0 must be at least 1"),
     (("metric.positions=99999999999999999999999",), "must be a whole number"),
     (("+a=${a}",), "refers to itself"),
     (("+a=${b}", "+b=${a}"), "refers to itself"),
@@ -159,18 +179,43 @@ def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) ->
     assert config.hydra.launcher.timeout_min == 90
 
 
+AUDIT = ("audit", "m.json", "--attributes", "l.csv")
+COMPARE = ("compare", "terse", "faithful")
+CAPTION = ("caption", "photos", "--model", "m", "--out", "o")
+WORDS = ("analysis", "words")
+PUSH = ("report", "wandb", "--mode", "offline")
+SUBMIT = ("submit", "embed", "photos", "--model", "m", "--out", "o")
+
+OPTIONS = [
+    (AUDIT, "--minutes", "above 0", ("-1", "0")),
+    (AUDIT, "--minutes", "a number", ("nan", "x", "")),
+    (AUDIT, "--limit", "at least 1", ("0", "-1")),
+    (AUDIT, "--limit", "a whole number", ("nan", "1e3")),
+    (AUDIT, "--least-coverage", "at least 0 and at most 1", ("2", "-1")),
+    (AUDIT, "--least-coverage", "a number", ("nan", "")),
+    (COMPARE, "--least", "at least 0", ("-1",)),
+    (COMPARE, "--least", "a number", ("nan", "inf")),
+    (COMPARE, "--least-coverage", "at least 0 and at most 1", ("2",)),
+    (COMPARE, "--alike", "at least 0", ("-1",)),
+    (CAPTION, "--batch", "at least 1 and at most 65536", ("0", "-1", "99999999")),
+    (CAPTION, "--threads", "at least 1 and at most 1024", ("0", "9999")),
+    (CAPTION, "--beams", "at least 1 and at most 1000", ("0", "9999")),
+    (CAPTION, "--max-new-tokens", "at least 1 and at most 4096", ("0", "99999")),
+    (WORDS, "--resamples", "at least 2 and at most 1000000", ("1", "9999999")),
+    (WORDS, "--steps", "at least 1", ("0",)),
+    (PUSH, "--timeout", "above 0 and at most 604800", ("-1", "0", "1e300")),
+    (PUSH, "--timeout", "a number", ("nan", "inf", "x")),
+    (SUBMIT, "--shards", "at least 1 and at most 100000", ("0", "999999999")),
+    (SUBMIT, "--shards", "a whole number", ("x", "9" * 99)),
+]
+
+
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("audit", "m.json", "--attributes", "l.csv", "--minutes", "nan"),
-        ("audit", "m.json", "--attributes", "l.csv", "--minutes=-1"),
-        ("audit", "m.json", "--attributes", "l.csv", "--least-coverage", "nan"),
-        ("compare", "terse", "faithful", "--least", "nan"),
-        ("compare", "terse", "faithful", "--least-coverage", "2"),
-        ("compare", "terse", "faithful", "--alike=-1"),
-    ],
-    ids=lambda words: " ".join(words),
+    ("words", "flag", "bounds", "value"),
+    [(words, flag, bounds, own) for words, flag, bounds, values in OPTIONS for own in values],
 )
-def test_a_number_of_an_option_is_one_and_in_range(run: Run, words: tuple[str, ...]) -> None:
-    code, text = run(*words)
-    assert (code, "must be at least 0" in text) == (2, True), text
+def test_a_number_of_an_option_is_one_and_in_range(
+    run: Run, words: tuple[str, ...], flag: str, bounds: str, value: str
+) -> None:
+    code, text = run(*words, f"{flag}={value}")
+    assert (code, f"argument {flag}: " in text, f" must be {bounds}" in text) == (2, True, True)
