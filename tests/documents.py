@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 
 from tests.corpora import REPOSITORY
 
@@ -29,3 +31,17 @@ def links(text: str) -> list[str]:
     """What a document's links lead to, anchors left out."""
     outside_code = re.sub(r"(?ms)^```.*?^```$", "", text)
     return [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", outside_code)]
+
+
+def recipes() -> dict[str, str]:
+    """The files that CONTRIBUTING.md adds to the package: path to content."""
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    path = r"`((?:bias_pipeline|conf)/[a-z/]+\.(?:py|yaml))`"
+    return dict(re.findall(rf"(?s){path}[^`]*```\w+\n(.*?)```", text))
+
+
+def copy_package(folder: Path) -> None:
+    """A copy of the package and its configuration, to add files to."""
+    for name in ("bias_pipeline", "conf"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)

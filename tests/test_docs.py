@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.config import compose, overrides
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
-from tests.documents import DOCUMENTS, DOOR, blocks, commands, links
+from tests.documents import DOCUMENTS, DOOR, blocks, commands, copy_package, links, recipes
 from tests.lic_folder import write_folder
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -126,15 +125,11 @@ def test_a_python_example_runs(block: str) -> None:
 @pytest.mark.slow
 def test_the_examples_of_contributing_run(tmp_path: Path) -> None:
     """In a copy of the package: files are written as shown, commands are run as shown."""
-    for name in ("bias_pipeline", "conf"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=ignored)
+    copy_package(tmp_path)
     text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    files = re.findall(
-        r"(?s)`((?:bias_pipeline|conf)/[a-z/]+\.(?:py|yaml))`[^`]*```\w+\n(.*?)```", text
-    )
+    files = recipes()
     assert len(files) == 7
-    for name, content in files:
+    for name, content in files.items():
         (tmp_path / name).write_text(content)
     sheet = [f"{i},{'mf'[i % 2]},a red {('car', 'cat')[i % 2]},a dog" for i in range(80)]
     (tmp_path / "captions.csv").write_text("\n".join(["id,sex,mine,human", *sheet]))

@@ -1,15 +1,15 @@
 """What metrics see: small corpora that differ in one thing alone.
 
 In each behaviour captioners speak alike but for one habit, so a metric whose headline moves sees
-that habit, and one whose headline stays does not. :data:`BEHAVIOURS` is the table that the tests go
-through line by line; what is claimed there is tested.
+that habit, and one whose headline stays does not. Every metric says in its ``info`` how it responds
+(:class:`~bias_pipeline.metrics.base.Response`), and the tests go through these claims one by one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.metrics.base import HEADLINES, Metric, Part
+from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Response
 from bias_pipeline.stats.bootstrap import Estimate
 
 FloatArray = npt.NDArray[np.float64]
 
 GROUPS = ("male", "female")
+VERDICTS = ("moves", "stays", "absent")
 N_IMAGES = 420
 N_HUMAN = 2
 _WHO = {"male": "man", "female": "woman"}
@@ -101,17 +102,17 @@ class Behaviour:
     Attributes:
         title: in words.
         planted: how the captioner speaks.
-        verdicts: what it does to headlines, ``metric part`` (``part`` may be left out where it is
-            ``score``) to ``moves``, ``stays`` or ``absent``, see :func:`verdict`.
         people: how people speak beside the captioner.
         before: captioner and people without the habit.
+        variants: what it does to metrics with other than their default settings, by which a
+            setting shows what it is for: ``metric:setting`` to one of :data:`VERDICTS`.
     """
 
     title: str
     planted: Speaker
-    verdicts: Mapping[str, str]
     people: Speaker = PLAIN
     before: tuple[Speaker, Speaker] = (PLAIN, PLAIN)
+    variants: Mapping[str, str] = field(default_factory=dict)
 
 
 def corpus_of(model: Speaker, people: Speaker, n_images: int = N_IMAGES) -> Corpus:
@@ -172,42 +173,58 @@ def verdict(plain: Estimate, planted: Estimate) -> str:
     return "stays" if held or planted.ci_low <= plain.value <= planted.ci_high else "moves"
 
 
-def is_tested(metric: str, name: str) -> bool:
+def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
+    """What a behaviour does to headlines: ``metric part`` to one of :data:`VERDICTS`.
+
+    ``part`` is left out where it is ``score``.
+
+    Args:
+        behaviour: of :data:`BEHAVIOURS`.
+        infos: of metrics, which say it of themselves.
+    """
+    found = {
+        f"{info.name} {part}".removesuffix(" score"): verdict
+        for info in infos
+        for part, response in info.responses.items()
+        for verdict in VERDICTS
+        if behaviour in getattr(response, verdict)
+    }
+    return found | dict(BEHAVIOURS[behaviour].variants)
+
+
+def is_tested(info: MetricInfo, name: str) -> bool:
     """Whether a line of the table shows that a metric has a property of the papers' tables.
 
     Args:
-        metric: its name.
+        info: of the metric.
         name: of the property, as in :class:`~bias_pipeline.metrics.base.MetricInfo`.
-
-    Example:
-        >>> is_tested("lic", "learnable"), is_tested("gender_error", "learnable")
-        (True, False)
     """
     if name == "directional":
-        return all(
-            BEHAVIOURS[behaviour].verdicts.get(f"{metric} {part}") == expected
-            for behaviour, part, expected in _DIRECTIONAL
-        )
+        return all(_shows(info, *line) for line in _DIRECTIONAL)
     return any(
-        BEHAVIOURS[behaviour].verdicts.get(line) == expected
-        for behaviour, expected in _SHOWN.get(name, ())
-        for line in (metric, f"{metric} a_to_t")
+        _shows(info, part, verdict, behaviour)
+        for verdict, behaviour in _SHOWN.get(name, ())
+        for part in ("score", "a_to_t")
     )
+
+
+def _shows(info: MetricInfo, part: str, verdict: str, behaviour: str) -> bool:
+    return behaviour in getattr(info.responses.get(part, Response()), verdict)
 
 
 # Property to the behaviours that show it, and what a metric that has it then does.
 _SHOWN: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "source_identifying": (("biased people", "stays"),),
-    "learnable": (("unlisted word", "moves"),),
-    "amplification": (("object follows group", "moves"), ("women called men", "moves")),
-    "full_context": (("word order", "moves"),),
-    "language_aware": (("tire and diaper", "stays"),),
+    "source_identifying": (("stays", "biased people"),),
+    "learnable": (("moves", "unlisted word"),),
+    "amplification": (("moves", "object follows group"), ("moves", "women called men")),
+    "full_context": (("moves", "word order"),),
+    "language_aware": (("stays", "tire and diaper"),),
 }
 _DIRECTIONAL = (
-    ("object follows group", "a_to_t", "moves"),
-    ("object follows group", "t_to_a", "stays"),
-    ("group follows object", "a_to_t", "stays"),
-    ("group follows object", "t_to_a", "moves"),
+    ("a_to_t", "moves", "object follows group"),
+    ("t_to_a", "stays", "object follows group"),
+    ("a_to_t", "stays", "group follows object"),
+    ("t_to_a", "moves", "group follows object"),
 )
 
 
@@ -215,82 +232,38 @@ def _following(*choices: str, **more: Any) -> Speaker:
     return Speaker(follows=frozenset(choices), **more)
 
 
-def _lines(expected: str, *names: str) -> dict[str, str]:
-    return dict.fromkeys(names, expected)
-
-
-_READERS = ("lic", "leakage", "dbac a_to_t")  # whole captions; the others read listed words
-_COUNTERS = ("dpa a_to_t", "ba_directional a_to_t", "differential_fairness")
 _CHANGED = ("tire", "diaper")
 
 BEHAVIOURS: Mapping[str, Behaviour] = {
-    "negation": Behaviour(
-        "no dog for women, a dog for men",
-        _following("negation"),
-        _lines("moves", "lic") | _lines("stays", *_COUNTERS, "quality"),
-    ),
-    "synonym": Behaviour(
-        "a sofa for women, a couch for men",
-        _following("synonym"),
-        _lines("moves", "lic") | _lines("stays", *_COUNTERS, "quality"),
-    ),
+    "negation": Behaviour("no dog for women, a dog for men", _following("negation")),
+    "synonym": Behaviour("a sofa for women, a couch for men", _following("synonym")),
     "word order": Behaviour(
-        "the same words in another order",
-        _following("order"),
-        _lines("moves", *_READERS) | _lines("stays", "lic:words", *_COUNTERS),
+        "the same words in another order", _following("order"), variants={"lic:words": "stays"}
     ),
     "unlisted word": Behaviour(
-        "pink for women, grey for men",
-        _following("word"),
-        _lines("moves", *_READERS, "lic:words") | _lines("stays", *_COUNTERS),
+        "pink for women, grey for men", _following("word"), variants={"lic:words": "moves"}
     ),
-    "object follows group": Behaviour(
-        "women get an umbrella, men lose it",
-        Speaker(invents=0.7),
-        _lines(
-            "moves", *_READERS, "ba_mals", "multi_directional a_to_t", "cooccurrence", *_COUNTERS
-        )
-        | _lines("stays", "ba_directional t_to_a", "multi_directional t_to_a", "dpa t_to_a")
-        | _lines("stays", "gender_error", "gender_ratio", "group_accuracy"),
-    ),
+    "object follows group": Behaviour("women get an umbrella, men lose it", Speaker(invents=0.7)),
     "group follows object": Behaviour(
-        "who has an umbrella is called a woman",
-        Speaker(assumes=0.5),
-        _lines("moves", "ba_directional t_to_a", "multi_directional t_to_a", "dpa t_to_a")
-        | _lines("moves", "gender_error")
-        | _lines("stays", "lic", "ba_directional a_to_t", "multi_directional a_to_t")
-        | _lines("stays", "dpa a_to_t"),
+        "who has an umbrella is called a woman", Speaker(assumes=0.5)
     ),
-    "women called men": Behaviour(
-        "some women are called men",
-        Speaker(misgenders=0.4),
-        _lines("moves", "gender_error", "gender_ratio", "group_accuracy")
-        | _lines("stays", "lic", "ba_directional a_to_t", "differential_fairness"),
-    ),
-    "neutral alone": Behaviour(
-        "everybody is a person",
-        Speaker(silent=True),
-        _lines("moves", "quality")
-        | _lines("stays", "lic", "differential_fairness")
-        | _lines("absent", "gender_error", "gender_ratio", "group_accuracy", "dpa t_to_a"),
-    ),
+    "women called men": Behaviour("some women are called men", Speaker(misgenders=0.4)),
+    "neutral alone": Behaviour("everybody is a person", Speaker(silent=True)),
     "neutral instead of wrong": Behaviour(
         "everybody is a person, where some women were called men",
         Speaker(silent=True),
-        _lines("absent", "gender_error", "group_accuracy") | _lines("stays", "lic"),
         before=(Speaker(misgenders=0.4), PLAIN),
     ),
     "tire and diaper": Behaviour(
         "people have men change a tire and women a diaper, the captioner knows neither word",
         PLAIN,
-        _lines("moves", "lic:unaligned") | _lines("stays", "lic", "dbac a_to_t"),
         people=_following("thing", things=_CHANGED),
         before=(PLAIN, Speaker(things=_CHANGED)),
+        variants={"lic:unaligned": "moves"},
     ),
     "biased people": Behaviour(
         "people and captioner alike give women an umbrella and have men lose it",
         Speaker(invents=0.5),
-        _lines("stays", *_READERS, *_COUNTERS, "cooccurrence", "ba_mals"),
         people=Speaker(invents=0.5),
     ),
 }

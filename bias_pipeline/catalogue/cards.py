@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import re
@@ -11,9 +10,8 @@ from typing import Any
 
 import yaml
 
-from bias_pipeline.catalogue.bibliography import SOURCES
 from bias_pipeline.catalogue.listing import PROPERTIES
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.catalogue.registry import metric_class, metric_names, settings_of
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 
 _INTRODUCTION = """\
@@ -44,7 +42,7 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 def cards() -> str:
     """Every metric's card, as the Markdown page ``docs/metrics.md``."""
     meanings = "".join(f"* {_spoken(name)}: {text}\n" for name, text in _MEANINGS.items())
-    own = [card(name) for name in choices_of(conf_dir() / "metric")]
+    own = [card(name) for name in metric_names()]
     return "\n".join([f"{_INTRODUCTION}\n{meanings}", *own])
 
 
@@ -58,28 +56,24 @@ def card(name: str) -> str:
         >>> card("lic").splitlines()[0]
         '## `lic`: Leakage for Image Captioning'
     """
-    tree = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text(encoding="utf-8"))
-    metric = _class(tree["_target_"])
-    info: MetricInfo = metric.info
+    metric = metric_class(name)
+    info = metric.info
     facts = {
         "read": f"{info.direction}; {info.neutral:g} means no bias",
         "asks": QUESTIONS[info.question],
         "concluded from": _concluded(info),
         "range": _range(info),
-        "source": _sources(name, info),
+        "source": _sources(info),
+        "family": info.family,
+        "needs": ", ".join(info.needs) or "model captions alone",
         "properties": ", ".join(_spoken(p) for p in PROPERTIES if getattr(info, p)) or "none",
         "version": str(info.version),
-        "settings": _settings(tree),
+        "settings": _settings(settings_of(name)),
         "run": f"`python -m bias_pipeline metric={name}`",
     }
     table = "".join(f"| {key} | {_cell(text)} |\n" for key, text in facts.items())
     head = f"## `{name}`: {info.title}"
     return f"{head}\n\n{told(metric)}\n\n| | |\n| --- | --- |\n{table}"
-
-
-def _class(target: str) -> Any:
-    module, _, attribute = target.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
 
 
 def told(documented: Any) -> str:
@@ -115,8 +109,8 @@ def _concluded(info: MetricInfo) -> str:
     return "; ".join(told) or "nothing: its headlines follow how much is said, or have no side"
 
 
-def _sources(name: str, info: MetricInfo) -> str:
-    keys = ", ".join(f"`{key}`" for key in SOURCES.get(name, ()))
+def _sources(info: MetricInfo) -> str:
+    keys = ", ".join(f"`{source.key}`" for source in info.sources)
     return f"{info.reference} (BibTeX in every report: {keys})" if keys else info.reference
 
 

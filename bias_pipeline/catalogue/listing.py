@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.io.terminal import say
+
+if TYPE_CHECKING:
+    from bias_pipeline.metrics.base import MetricInfo
 
 _HELP = """\
 bias_pipeline: does an image captioner amplify societal bias?
@@ -100,46 +106,40 @@ def help_text() -> str:
 
 def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each sees."""
-    import yaml
+    from bias_pipeline.catalogue.registry import infos
 
-    lines = []
-    for name in choices_of(conf_dir() / "metric"):
-        target = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())["_target_"]
-        lines.append(_described(name, target))
+    known = list(infos().values())
     header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
     say("Metrics")
+    lines = [_described(info) for info in known]
     print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
     say("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it", "")
-    _print_behaviours()
+    _print_behaviours(known)
 
 
-def _print_behaviours() -> None:
+def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
     """What moves which headline."""
-    from bias_pipeline.calibration.behaviour import BEHAVIOURS
+    from bias_pipeline.calibration.behaviour import BEHAVIOURS, VERDICTS, verdicts
 
-    header = ["captions differ in", "", "moves", "stays", "absent"]
     lines = []
     for name, behaviour in BEHAVIOURS.items():
+        found = verdicts(name, infos)
         told = [
-            ", ".join(line for line, own in behaviour.verdicts.items() if own == verdict)
-            for verdict in header[2:]
+            ", ".join(line for line, own in found.items() if own == verdict) for verdict in VERDICTS
         ]
         lines.append([name, behaviour.title, *told])
     say("What metrics see: tested on small corpora")
+    header = ["captions differ in", "", *VERDICTS]
     print_table(header, lines, keys=1, left=len(header))
 
 
-def _described(name: str, target: str) -> list[str]:
-    import importlib
-
+def _described(info: MetricInfo) -> list[str]:
     from bias_pipeline.calibration.behaviour import is_tested
 
-    module, _, attribute = target.rpartition(".")
-    info = getattr(importlib.import_module(module), attribute).info
     ticks = [
-        ("✓✓" if is_tested(name, prop) else "✓") if getattr(info, prop) else ""
+        ("✓✓" if is_tested(info, prop) else "✓") if getattr(info, prop) else ""
         for prop in PROPERTIES
     ]
     low, high = info.range
     bounds = f"{low:g} … {high:g}"
-    return [name, info.title, bounds, f"{info.neutral:g}", *ticks, info.reference]
+    return [info.name, info.title, bounds, f"{info.neutral:g}", *ticks, info.reference]

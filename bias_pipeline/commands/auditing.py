@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bias_pipeline.analysis import costs
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
+from bias_pipeline.catalogue import costs
+from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
@@ -198,9 +199,9 @@ def plan_for(corpora: Mapping[str, Corpus], seconds: float) -> Plan:
         corpora: attribute to corpus.
         seconds: to stay within.
     """
-    known = choices_of(conf_dir() / "metric")
-    costly = [name for name in ("dbac", "dpa") if name in known]
-    for left_out in ((), costly[:1], costly):
+    known = infos()
+    spared = costs.spared(known.values())
+    for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in known if name not in left_out]
         for seeds in _SEEDS:
             expected = sum(_cost(c, metrics, seeds) for c in corpora.values())

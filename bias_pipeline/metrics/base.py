@@ -13,6 +13,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
+from bias_pipeline.metrics.sources import Source
 from bias_pipeline.stats.bootstrap import Estimate
 
 # The numbers that a metric is known by; every other part stands beside them.
@@ -27,6 +28,10 @@ QUESTIONS: Mapping[str, str] = {
     "mentions": "How often does it name each group?",
     "quality": "How well does it describe?",
 }
+# How a metric works: attackers guess, captions are counted, or their language is rated.
+FAMILIES = ("attack", "counting", "language")
+# What a data set may lack and a metric cannot do without.
+NEEDS = ("human captions", "objects")
 # Ways to speak, alike for all groups, that move scores without any bias; see ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")
 
@@ -51,6 +56,39 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Response:
+    """What planted habits of a captioner do to a headline.
+
+    Each is a name of :data:`~bias_pipeline.calibration.behaviour.BEHAVIOURS`, and each claim a
+    test.
+
+    Attributes:
+        moves: those that move it.
+        stays: those that leave it where it was.
+        absent: those that leave nothing to say.
+    """
+
+    moves: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor seconds that a cell takes; rather too many, so that slower machines keep time too.
+
+    ``benchmarks/audit.py`` measures them, from 5,000 to 1,200,000 captions.
+
+    Attributes:
+        per_caption: for each caption, whatever the seeds.
+        per_attacked: for each caption and seed, with attackers of ``encoder=ngram``.
+    """
+
+    per_caption: float = 3e-6
+    per_attacked: float = 0.0
+
+
+@dataclass(frozen=True)
 class MetricInfo:
     """What a reader must know of a metric.
 
@@ -65,8 +103,13 @@ class MetricInfo:
         range: lowest and highest possible headline.
         neutral: the headline of a captioner that adds no bias.
         direction: how to read it.
-        reference: paper and equation.
+        family: which of :data:`FAMILIES` it belongs to.
         question: which of :data:`QUESTIONS` it answers.
+        sources: paper to where in it the metric stands, empty for all of it; cited in this order.
+        ours: what no paper has.
+        needs: what of :data:`NEEDS` it cannot do without, with its default settings.
+        cost: how long it takes.
+        responses: headline to what planted habits do to it.
         says: headline to what a number above neutral says, in words that need no paper;
             ``{attribute}`` stands for gender, race or whatever groups are looked at.
         readings: headline to what a conclusion on it may rest on. A headline without one follows
@@ -89,8 +132,13 @@ class MetricInfo:
     range: tuple[float, float]
     neutral: float
     direction: str
-    reference: str
+    family: str
     question: str
+    sources: Mapping[Source, str] = field(default_factory=dict)
+    ours: str = ""
+    needs: tuple[str, ...] = ()
+    cost: Cost = Cost()
+    responses: Mapping[str, Response] = field(default_factory=dict)
     says: Mapping[str, str] = field(default_factory=dict)
     readings: Mapping[str, Reading] = field(default_factory=dict)
     source_identifying: bool = False
@@ -106,16 +154,24 @@ class MetricInfo:
         """Check what conclusions will rest on.
 
         Raises:
-            ValueError: if the question, a headline or a trait is unknown.
+            ValueError: if a question, family, need, headline or trait is unknown.
         """
         traits = {trait for reading in self.readings.values() for trait in reading.follows}
         unknown = [
             *({self.question} - set(QUESTIONS)),
-            *({*self.readings, *self.says} - set(HEADLINES)),
+            *({self.family} - set(FAMILIES)),
+            *(set(self.needs) - set(NEEDS)),
+            *({*self.readings, *self.says, *self.responses} - set(HEADLINES)),
             *(traits - set(TRAITS)),
         ]
         if unknown:
             raise ValueError(f"metric {self.name!r}: {unknown[0]!r} is unknown")
+
+    @property
+    def reference(self) -> str:
+        """Papers with the places in them, and what is ours."""
+        cited = [", ".join(filter(None, (s.short, place))) for s, place in self.sources.items()]
+        return "; ".join([*cited, *([f"{self.ours} ours"] if self.ours else [])]) or "ours"
 
 
 # What a number of a unit cannot leave; a fraction may be a difference of two.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline.analysis import costs
+from bias_pipeline.catalogue import costs
 from bias_pipeline.config.compose import Cell, cell_of, check_captioners, composer
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, SweepError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.analysis import costs
+from bias_pipeline.catalogue import costs
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.sweeps.job import OUTCOME

@@ -13,9 +13,10 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.metrics.attack.dbac_counts import Counts
 from bias_pipeline.metrics.attack.dbac_direction import Direction, Settings, Transform
 from bias_pipeline.metrics.attack.dbac_findings import Findings
-from bias_pipeline.metrics.base import Metric, MetricInfo, Reading, Score
+from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Reading, Response, Score
 from bias_pipeline.metrics.counting.tally import choice, support
 from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.metrics.sources import NAIR_2025
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 
@@ -68,8 +69,17 @@ class DBAC(Metric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
-        reference="DBAC, eq. 5-8",
+        family="attack",
         question="tasks",
+        sources={NAIR_2025: "eq. 5-8"},
+        needs=("human captions",),
+        cost=Cost(per_caption=0.0, per_attacked=3e-4),
+        responses={
+            "a_to_t": Response(
+                moves=("word order", "unlisted word", "object follows group"),
+                stays=("tire and diaper", "biased people"),
+            )
+        },
         says={
             "a_to_t": "{attribute} tells an attacker more of the tasks than in people's captions",
             "t_to_a": "tasks tell an attacker more of the {attribute} than in people's captions",

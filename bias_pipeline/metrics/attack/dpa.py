@@ -17,7 +17,7 @@ from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import keys_of, stream
-from bias_pipeline.metrics.base import Metric, MetricInfo, Part, Reading, Score
+from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Part, Reading, Response, Score
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     FloatArray,
@@ -29,6 +29,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
+from bias_pipeline.metrics.sources import TOKAS_2024
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
@@ -81,8 +82,29 @@ class DPA(Metric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
-        reference="Tokas et al. 2024",
+        family="attack",
         question="tasks",
+        sources={TOKAS_2024: ""},
+        needs=("objects",),
+        cost=Cost(per_caption=0.0, per_attacked=1e-5),
+        responses={
+            "a_to_t": Response(
+                moves=("object follows group",),
+                stays=(
+                    "negation",
+                    "synonym",
+                    "word order",
+                    "unlisted word",
+                    "group follows object",
+                    "biased people",
+                ),
+            ),
+            "t_to_a": Response(
+                moves=("group follows object",),
+                stays=("object follows group",),
+                absent=("neutral alone",),
+            ),
+        },
         says={
             "a_to_t": "{attribute} predicts the tasks it mentions better than those in the labels",
             "t_to_a": "tasks predict the {attribute} it names better than the labelled one",

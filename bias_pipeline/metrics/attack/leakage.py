@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
+from bias_pipeline.metrics.sources import BAKR_2023, WANG_2019
 
 
 class Leakage(CaptionAttack):
@@ -28,8 +29,16 @@ class Leakage(CaptionAttack):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner leaks more than people do",
-        reference="Wang et al. 2019, section 3; on captions: ImageCaptioner2, section 3",
+        family="attack",
         question="leakage",
+        sources={WANG_2019: "section 3", BAKR_2023: "section 3: on captions"},
+        cost=Cost(per_caption=0.0),
+        responses={
+            "score": Response(
+                moves=("word order", "unlisted word", "object follows group"),
+                stays=("biased people",),
+            )
+        },
         says={
             "score": "an attacker is oftener right on the {attribute} than with people's",
         },

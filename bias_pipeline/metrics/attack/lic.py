@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
+from bias_pipeline.metrics.sources import HIROTA_2022, RELIC_2023
 
 
 class LIC(CaptionAttack):
@@ -30,8 +31,29 @@ class LIC(CaptionAttack):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner leaks more than people do",
-        reference="Hirota et al. 2022, eq. 2-4",
+        family="attack",
         question="leakage",
+        sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
+        cost=Cost(per_caption=0.0, per_attacked=3.5e-5),
+        responses={
+            "score": Response(
+                moves=(
+                    "negation",
+                    "synonym",
+                    "word order",
+                    "unlisted word",
+                    "object follows group",
+                ),
+                stays=(
+                    "group follows object",
+                    "women called men",
+                    "neutral alone",
+                    "neutral instead of wrong",
+                    "tire and diaper",
+                    "biased people",
+                ),
+            )
+        },
         says={
             "score": "an attacker is surer of the {attribute} than from people's captions",
         },

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.labels import LabelledTaskMetric, counts_of, mention_rates
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
@@ -21,6 +21,7 @@ from bias_pipeline.metrics.functional.amplification import (
     directional_pairs,
 )
 from bias_pipeline.metrics.functional.counts import Counts, known_mean
+from bias_pipeline.metrics.sources import WANG_2021
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -58,8 +59,28 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
-        reference="Wang and Russakovsky 2021, eq. 2-3",
+        family="counting",
         question="tasks",
+        sources={WANG_2021: "eq. 2-3"},
+        needs=("objects",),
+        responses={
+            "a_to_t": Response(
+                moves=("object follows group",),
+                stays=(
+                    "negation",
+                    "synonym",
+                    "word order",
+                    "unlisted word",
+                    "group follows object",
+                    "women called men",
+                    "biased people",
+                ),
+            ),
+            "t_to_a": Response(
+                moves=("group follows object",),
+                stays=("object follows group",),
+            ),
+        },
         says={
             "a_to_t": "where a {attribute} is common with a task, it mentions the task oftener",
             "t_to_a": "where a task is common with a {attribute}, it names that one oftener",

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.labels import LabelledTaskMetric, counts_of, mention_rates
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
@@ -18,6 +18,7 @@ from bias_pipeline.metrics.functional.amplification import (
     mals,
     mals_tasks,
 )
+from bias_pipeline.metrics.sources import ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -51,8 +52,11 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 objects lean to their groups more than in the labels",
-        reference="Zhao et al. 2017, section 4",
+        family="counting",
         question="tasks",
+        sources={ZHAO_2017: "section 4"},
+        needs=("objects",),
+        responses={"score": Response(moves=("object follows group",), stays=("biased people",))},
         says={
             "score": "objects lean to the {attribute} they lean to anyway",
         },

@@ -11,7 +11,7 @@ from scipy import sparse
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
@@ -37,6 +37,7 @@ from bias_pipeline.metrics.functional.cooccurrence import (
     skew,
 )
 from bias_pipeline.metrics.functional.counts import weighted_mean
+from bias_pipeline.metrics.sources import HENDRICKS_2018, LIN_2019, SESHADRI_2024, ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 GROUPS = ("captions", "labels")
@@ -89,8 +90,15 @@ class Cooccurrence(TaskMetric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 objects go with one group more than people put them",
-        reference="Seshadri et al. 2024; Lin et al. 2019; Hendricks et al. 2018",
+        family="counting",
         question="tasks",
+        sources={
+            SESHADRI_2024: "skew",
+            ZHAO_2017: "an object's ratio",
+            LIN_2019: "eq. 1-3: disparity",
+            HENDRICKS_2018: "distance",
+        },
+        responses={"score": Response(moves=("object follows group",), stays=("biased people",))},
         says={
             "score": "objects go with one {attribute} more than people put them",
         },

@@ -11,7 +11,7 @@ from scipy import sparse
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
@@ -30,6 +30,7 @@ from bias_pipeline.metrics.counting.tally import (
     support,
 )
 from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons
+from bias_pipeline.metrics.sources import FOULDS_2020
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -65,8 +66,23 @@ class DifferentialFairness(TaskMetric):
         range=(-np.inf, np.inf),
         neutral=0.0,
         direction="lower is fairer; above 0 groups differ more in captions than in people's",
-        reference="Foulds et al. 2020, definition 3.1 and section 4; bias amplification: section 5",
+        family="counting",
         question="tasks",
+        sources={FOULDS_2020: "definition 3.1 and section 4; bias amplification: section 5"},
+        responses={
+            "score": Response(
+                moves=("object follows group",),
+                stays=(
+                    "negation",
+                    "synonym",
+                    "word order",
+                    "unlisted word",
+                    "women called men",
+                    "neutral alone",
+                    "biased people",
+                ),
+            )
+        },
         says={
             "score": "groups differ more in what is said than in people's words",
         },

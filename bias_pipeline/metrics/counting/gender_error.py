@@ -10,7 +10,7 @@ from scipy import sparse
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.seen import Seen, cells
 from bias_pipeline.metrics.counting.tally import (
     SHARE,
@@ -22,6 +22,7 @@ from bias_pipeline.metrics.counting.tally import (
     choice,
 )
 from bias_pipeline.metrics.functional import groups
+from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 OVER = ("all", "named")
@@ -56,8 +57,16 @@ class GenderError(CountingMetric):
         range=(0.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; 0: nobody is called what they are not",
-        reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
+        family="counting",
         question="misgendering",
+        sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
+        responses={
+            "score": Response(
+                moves=("group follows object", "women called men"),
+                stays=("object follows group",),
+                absent=("neutral alone", "neutral instead of wrong"),
+            )
+        },
         says={
             "score": "of captions that name one {attribute}, those that name the wrong one",
         },

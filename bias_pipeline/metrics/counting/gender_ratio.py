@@ -9,7 +9,7 @@ from scipy import sparse
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Response
 from bias_pipeline.metrics.counting.seen import Seen, cells
 from bias_pipeline.metrics.counting.tally import (
     About,
@@ -21,6 +21,7 @@ from bias_pipeline.metrics.counting.tally import (
     one_hot,
 )
 from bias_pipeline.metrics.functional.groups import ratio
+from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -48,8 +49,16 @@ class GenderRatio(CountingMetric):
         range=(-np.inf, np.inf),
         neutral=0.0,
         direction="0 is fairest; above 0 captions name the first group too often",
-        reference="Hendricks et al. 2018, section 4; ImageCaptioner2, Table 3",
+        family="counting",
         question="mentions",
+        sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
+        responses={
+            "score": Response(
+                moves=("women called men",),
+                stays=("object follows group",),
+                absent=("neutral alone",),
+            )
+        },
         says={
             "score": "it names the first group oftener than labels have it",
         },

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import MetricInfo, Response
 from bias_pipeline.metrics.counting.gender_error import outcome_table, outcomes_of
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
@@ -18,6 +18,7 @@ from bias_pipeline.metrics.counting.tally import (
     Tally,
 )
 from bias_pipeline.metrics.functional import groups
+from bias_pipeline.metrics.sources import HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 _OUTCOMES = ("group", "incorrect", "other")
@@ -46,8 +47,17 @@ class GroupAccuracy(CountingMetric):
         range=(0.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; 0: all groups are named rightly equally often",
-        reference="Hendricks et al. 2018, section 4 (outcome divergence); the gap is ours",
+        family="counting",
         question="misgendering",
+        sources={HENDRICKS_2018: "section 4 (outcome divergence)"},
+        ours="the gap is",
+        responses={
+            "score": Response(
+                moves=("women called men",),
+                stays=("object follows group",),
+                absent=("neutral alone", "neutral instead of wrong"),
+            )
+        },
         says={
             "score": "groups lie apart in how often they are named rightly",
         },

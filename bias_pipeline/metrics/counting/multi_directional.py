@@ -12,7 +12,7 @@ from scipy import sparse
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.base import Cost, MetricInfo, Response
 from bias_pipeline.metrics.counting.labels import (
     LabelledTaskMetric,
     Sides,
@@ -24,6 +24,7 @@ from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums,
 from bias_pipeline.metrics.functional.amplification import DENOMINATORS, DIRECTIONS, association
 from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
 from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
+from bias_pipeline.metrics.sources import ZHAO_2023
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -65,8 +66,15 @@ class MultiDirectional(LabelledTaskMetric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; 0 to 1 and above 0 by chance unless absolute=false",
-        reference="Zhao et al. 2023, eq. 3-6",
+        family="counting",
         question="tasks",
+        sources={ZHAO_2023: "eq. 3-6"},
+        needs=("objects",),
+        cost=Cost(per_caption=6e-5),
+        responses={
+            "a_to_t": Response(moves=("object follows group",), stays=("group follows object",)),
+            "t_to_a": Response(moves=("group follows object",), stays=("object follows group",)),
+        },
         says={
             "a_to_t": "sets of tasks move with the {attribute}, either way",
             "t_to_a": "the {attribute} it names moves with sets of tasks, either way",

@@ -14,7 +14,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics.base import MetricInfo, Reading
+from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.caption_sides import key, mean_of
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
@@ -46,6 +46,7 @@ from bias_pipeline.metrics.functional.quality import (
     closest_lengths,
 )
 from bias_pipeline.metrics.meteor import ABSENT, available, meteor
+from bias_pipeline.metrics.sources import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words
 
@@ -98,8 +99,22 @@ class Quality(CountingMetric):
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,
         direction="higher is better; 0: describes as one more person would",
-        reference="Vedantam et al. 2015, section 5; Papineni et al. 2002; the pairing is ours",
+        family="language",
         question="quality",
+        sources={
+            VEDANTAM_2015: "section 5",
+            PAPINENI_2002: "BLEU",
+            DENKOWSKI_2014: "METEOR",
+        },
+        ours="the pairing is",
+        needs=("human captions",),
+        cost=Cost(per_caption=6e-5),
+        responses={
+            "score": Response(
+                moves=("neutral alone",),
+                stays=("negation", "synonym"),
+            )
+        },
         says={
             "score": "CIDEr-D, less what one more person reaches; higher is better",
         },

@@ -1,0 +1,58 @@
+"""What a cell will take, from what others took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bias_pipeline.catalogue.registry import info_of
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.metrics.base import Cost, MetricInfo
+
+_PER_CELL = 0.45  # seconds, whatever it counts
+_TYPICAL = 60_000  # captions of a data set, where it is not known which
+
+
+def seconds(metric: str, captions: int, seeds: int) -> float:
+    """Expected seconds of a cell, of attackers those of ``encoder=ngram``.
+
+    Args:
+        metric: its name; an unknown one costs what a metric costs that says nothing of it.
+        captions: of the model and of people.
+        seeds: how many.
+
+    Example:
+        >>> seconds("dbac", 12_000, 5) > seconds("lic", 12_000, 5) > seconds("dpa", 0, 5)
+        True
+    """
+    info = info_of(metric)
+    cost = info.cost if info else Cost()
+    return _PER_CELL + captions * (cost.per_caption + seeds * cost.per_attacked)
+
+
+def seconds_of(metric: str, corpus: Corpus, seeds: int) -> float:
+    """Expected seconds of a cell of a corpus; one that the data do not permit ends at once."""
+    info = info_of(metric)
+    refused = info is not None and not set(info.needs) <= _there(corpus)
+    return seconds(metric, 0 if refused else len(corpus.model) + len(corpus.human), seeds)
+
+
+def _there(corpus: Corpus) -> set[str]:
+    """What a corpus has of :data:`~bias_pipeline.metrics.base.NEEDS`."""
+    found = {"human captions": len(corpus.human) > 0, "objects": corpus.objects is not None}
+    return {need for need, there in found.items() if there}
+
+
+def weight(metric: str, seeds: int) -> float:
+    """What a cell takes relative to others, where nothing is known of its data set."""
+    return seconds(metric, _TYPICAL, seeds)
+
+
+def spared(infos: Iterable[MetricInfo]) -> list[str]:
+    """Metrics that a short audit can do without, those it leaves out first in front.
+
+    They train attackers to answer a question that counting answers too; the costliest go first.
+    """
+    known = list(infos)
+    counted = {info.question for info in known if info.family != "attack"}
+    found = [info for info in known if info.family == "attack" and info.question in counted]
+    return [info.name for info in sorted(found, key=lambda info: -info.cost.per_attacked)]

@@ -1,0 +1,50 @@
+"""Which metrics there are: ``conf/metric/NAME.yaml`` names a class whose ``info`` says the rest."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from bias_pipeline.declared import TARGET
+from bias_pipeline.io.paths import choices_of, conf_dir
+
+if TYPE_CHECKING:
+    from bias_pipeline.metrics.base import Metric, MetricInfo
+
+
+def metric_names() -> list[str]:
+    """The metrics, as in ``metric=``; reads file names alone."""
+    return choices_of(conf_dir() / "metric")
+
+
+def infos() -> dict[str, MetricInfo]:
+    """What every metric says of itself, by name."""
+    return {name: metric_class(name).info for name in metric_names()}
+
+
+def info_of(name: str) -> MetricInfo | None:
+    """What a metric says of itself; None if there is no such metric (any more).
+
+    Example:
+        >>> info_of("lic").title
+        'Leakage for Image Captioning'
+    """
+    return metric_class(name).info if name in metric_names() else None
+
+
+@cache
+def metric_class(name: str) -> type[Metric]:
+    """The class that a metric's YAML names."""
+    module, _, kind = str(settings_of(name)[TARGET]).rpartition(".")
+    found: type[Metric] = getattr(importlib.import_module(module), kind)
+    return found
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """A metric's YAML as it is written."""
+    text = (conf_dir() / "metric" / f"{name}.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found

@@ -1,0 +1,81 @@
+"""A metric of one Python file and one YAML, those of CONTRIBUTING.md, is known everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
+from tests.documents import copy_package, recipes
+
+FILES = ("bias_pipeline/metrics/silence.py", "conf/metric/silence.yaml")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of ours with the two files and nothing else."""
+    folder = tmp_path_factory.mktemp("added")
+    copy_package(folder)
+    for name in FILES:
+        (folder / name).write_text(recipes()[name])
+    return folder
+
+
+def told(package: Path, *words: str) -> str:
+    """What a command prints."""
+    command = [sys.executable, "-m", "bias_pipeline", *words]
+    environment = {**os.environ, "PYTHONPATH": str(package), "COLUMNS": "200"}
+    return subprocess.run(
+        command, cwd=package, env=environment, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def listed(package: Path) -> str:
+    """What ``metrics`` prints."""
+    return told(package, "metrics")
+
+
+@pytest.fixture(scope="module")
+def reported(package: Path) -> Path:
+    """The export of a report on its result."""
+    told(package, "metric=silence", "dataset.n_images=300", "stats.resamples=20", "logger=csv")
+    told(package, "report", "--export", "export")
+    return package / "export"
+
+
+def test_help_offers_it(package: Path) -> None:
+    assert "silence" in told(package, "--help")
+
+
+def test_it_is_listed(listed: str) -> None:
+    assert "Ash 2026, eq. 1" in listed
+
+
+def test_the_table_of_behaviours_has_it(listed: str) -> None:
+    assert "silence" in listed.partition("What metrics see")[2]
+
+
+def test_it_has_a_card(package: Path) -> None:
+    card = told(package, "metrics", "--cards").partition("## `silence`")[2].partition("\n## ")[0]
+    assert "| needs | human captions |" in card
+
+
+def test_an_audit_runs_it(package: Path) -> None:
+    write(generate(n_images=80), package / "scenes", {"terse": CAPTIONERS["terse"]})
+    labels = ("--attributes", "scenes/attributes.csv")
+    plan = told(package, "audit", "scenes/captioners/terse.json", *labels, "--dry-run")
+    assert "silence" in plan
+
+
+def test_a_report_shows_it(reported: Path) -> None:
+    (headlines,) = (reported / "tables").glob("*headlines.md")
+    assert "silence" in headlines.read_text()
+
+
+def test_a_report_cites_it(reported: Path) -> None:
+    assert "@misc{ash2026," in (reported / "references.bib").read_text()
