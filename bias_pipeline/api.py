@@ -28,7 +28,8 @@ from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageErr
 from bias_pipeline.io.extras import REPORT
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.page import write_page
-from bias_pipeline.results.store import Result, Results, ResultStore
+from bias_pipeline.results.settings import Results
+from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.job import finish
 
 if TYPE_CHECKING:

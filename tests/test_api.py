@@ -24,7 +24,7 @@ from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.results.store import Results
+from bias_pipeline.results.settings import Results
 
 QUICK = {"seeds": 2, "stats": {"resamples": 50}}
 

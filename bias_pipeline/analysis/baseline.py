@@ -27,7 +27,7 @@ from bias_pipeline.stats.bootstrap import Draws, FloatArray
 
 SCHEMA = 1
 _WHAT = "what compare --json or audit --json wrote"
-_KEPT = ("metric", "corpus", "speech", "config", "attackers", "notes", "versions")
+_KEPT = ("metric", "corpus", "speech", "config", "keys", "attackers", "notes", "versions")
 
 
 def stored(results: Sequence[Result], **told: object) -> bytes:

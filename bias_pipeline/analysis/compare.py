@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
+from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
@@ -51,12 +52,14 @@ class Contest:
         part: the headline.
         standings: the fairest first.
         quality: whether what is compared is how good captions are, not how fair.
+        settings: what tells its cells from others of the metric, as part of its name.
     """
 
     metric: str
     part: str
     standings: Sequence[Standing]
     quality: bool = False
+    settings: str = ""
 
     @property
     def against_first(self) -> bool:
@@ -120,6 +123,7 @@ def _contest(
         part=part,
         standings=[Standing(rows[name], means[name], letters[name]) for name in order],
         quality=higher_is_better(results[0]),
+        settings=label(results[0]),
     )
 
 

@@ -14,6 +14,7 @@ from bias_pipeline.analysis import doubts
 from bias_pipeline.analysis.compare import alike, draws_ranked, higher_is_better
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, Reading
+from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws, Estimate, two_sided_p
 from bias_pipeline.stats.compare import holm, paired_difference
@@ -43,6 +44,7 @@ class Decision:
         level: of interval and test.
         doubts: why nothing is decided, empty if something is.
         quality: whether it says how good captions are, not how fair.
+        settings: what tells its cells from others of the metric, as part of its name.
     """
 
     metric: str
@@ -57,6 +59,13 @@ class Decision:
     level: float
     doubts: tuple[str, ...] = ()
     quality: bool = False
+    settings: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is asked: the metric, its headline where there are several, its settings."""
+        headline = "" if self.headline == "score" else self.headline
+        return " ".join(filter(None, [self.metric, headline, self.settings]))
 
     @property
     def winner(self) -> str:
@@ -67,7 +76,7 @@ class Decision:
 
     def sentence(self) -> str:
         """What is decided, or why nothing is."""
-        name = self.metric if self.headline == "score" else f"{self.metric} {self.headline}"
+        name = self.name
         by = "" if self.part == self.headline else f" (by {self.part})"
         numbers = f"difference {self._told()}"
         if self.doubts:
@@ -90,6 +99,7 @@ class Decision:
         return {
             "metric": self.metric,
             "headline": self.headline,
+            "settings": self.settings,
             "part": self.part,
             "attribute": self.attribute,
             "first": self.first,
@@ -184,6 +194,7 @@ def _decision(
         level=level,
         doubts=tuple(_doubts(pair, headline, reading, difference, limits)),
         quality=higher_is_better(first),
+        settings=label(first),
     )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bias_pipeline.analysis.compare import alike, higher_is_better, ranked
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -60,15 +61,26 @@ class Front:
 
     Attributes:
         places: two captioners or more.
+        settings: what tells the runs of quality, and those of bias, from others of their metric.
     """
 
     places: Sequence[Place]
+    settings: tuple[str, str] = ("", "")
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the measure of quality and of the headline of bias."""
+        first = self.places[0]
+        bias = "" if first.bias.part == "score" else first.bias.part
+        quality, biased = self.settings
+        return (
+            " ".join(filter(None, [first.quality.metric, quality])),
+            " ".join(filter(None, [first.bias.metric, bias, biased])),
+        )
 
     def verdict(self) -> str:
         """A sentence: who is on the front, and who is beaten by whom."""
-        first = self.places[0]
-        bias = first.bias.metric
-        bias += "" if first.bias.part == "score" else f" {first.bias.part}"
+        good, bias = self.names
         best = listed([place.bias.captioner for place in self.places if place.optimal])
         beaten = [
             f"{place.bias.captioner} (by {listed(place.beaten_by)})"
@@ -76,7 +88,7 @@ class Front:
             if not place.optimal
         ]
         lost = f"; worse in one and no better in the other: {listed(beaten)}" if beaten else ""
-        return f"{first.quality.metric} and {bias}: nobody is better and fairer than {best}{lost}"
+        return f"{good} and {bias}: nobody is better and fairer than {best}{lost}"
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
@@ -158,7 +170,8 @@ def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front
         for i, (good, bias) in enumerate(pairs)
     ]
     order = np.argsort(points[0][:, 0], kind="stable")
-    return Front([places[i] for i in order])
+    (good, bias), *_ = pairs
+    return Front([places[i] for i in order], (label(good.result), label(bias.result)))
 
 
 def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> FloatArray:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis import doubts
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
+from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.compare import holm, p_of_interval
 
@@ -44,6 +45,7 @@ class Finding:
         p_value: that ``compared`` is neutral, adjusted for all findings that answer the same
             question on the same attribute (Holm); NaN where nothing is decided.
         doubt: why nothing is concluded; empty if something may be.
+        settings: what tells its run from others of the metric, as part of its name.
     """
 
     question: str
@@ -54,6 +56,7 @@ class Finding:
     neutral: float
     p_value: float
     doubt: str = ""
+    settings: str = ""
 
     @property
     def more(self) -> bool:
@@ -105,7 +108,11 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
         results: of any metrics and attributes.
         limits: what a conclusion needs.
     """
-    found = [own for result in results for own in _findings(result, limits)]
+    found = [
+        replace(own, settings=label(result))
+        for result in results
+        for own in _findings(result, limits)
+    ]
     ordered = sorted(found, key=lambda own: list(QUESTIONS).index(own.question))
     return Verdict(_adjusted(ordered))
 

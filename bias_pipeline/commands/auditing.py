@@ -19,7 +19,8 @@ from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict import sentences
-from bias_pipeline.results.store import Result, Results
+from bias_pipeline.results.settings import Results
+from bias_pipeline.results.store import Result
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -23,6 +23,7 @@ from bias_pipeline.io.terminal import say
 from bias_pipeline.report.contest import print_contests
 from bias_pipeline.report.files import check_places, write_file
 from bias_pipeline.report.junit import junit
+from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def compared(
         DataError: if no two of them can be compared.
     """
     apart, namesakes = told_apart(results)
+    apart = with_settings(apart)
     draws = {result.run_id: result.draws for result in apart}
     tables = contests(apart, draws)
     if not tables:

@@ -11,7 +11,7 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -34,7 +34,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import Metric, MetricInfo
-from bias_pipeline.results.identity import groups_used, run_id
+from bias_pipeline.results.identity import groups_used, keys_of, run_id
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.transform import TextTransform
@@ -84,11 +84,13 @@ class Cell:
         tree: the whole configuration, resolved plain data.
         used: top-level keys that the metric reaches.
         choices: configuration group to the chosen file.
+        keys: places in the metric's tree to the keys that set what stands there.
     """
 
     tree: Mapping[str, Any]
     used: frozenset[str]
     choices: Mapping[str, str]
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -334,8 +336,9 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     check_task(tree)
-    used = groups_used(_plain(config, resolve=False), "metric")
-    return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()})
+    written = _plain(config, resolve=False)
+    used, keys = groups_used(written, "metric"), keys_of(written, "metric")
+    return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
 
 
 def check_task(tree: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
 
 log = logging.getLogger(__name__)
 
+SETTINGS = "settings"  # the last column of CSV files that grow
 MODES = ("offline", "online", "disabled")
 # A link that somebody put there is not followed: what it leads to is no file of ours.
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
@@ -67,7 +68,8 @@ def warn_once(message: str) -> None:
 class CsvLogger(ResultLogger):
     """``logger=csv``: one file with the rows of every cell, in the order they finished.
 
-    A cell's rows are appended in a single write, so writers at the same time do not mix lines.
+    A cell's rows are appended in a single write, so writers at the same time do not mix lines. A
+    cell knows no others, so what its columns do not tell of its command stands in ``settings``.
 
     Args:
         path: the file.
@@ -85,15 +87,38 @@ class CsvLogger(ResultLogger):
 
     def log(self, result: Result) -> None:
         """Append the rows."""
-        header, _, body = rows_csv(result.rows).partition("\n")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             handle = os.open(self.path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o666)
-            body = f"{header}\n{body}"
+            text = _with_settings(result)
         except FileExistsError:
             handle = os.open(self.path, _APPENDING)
+            whole = _with_settings(result) if self._has_settings() else rows_csv(result.rows)
+            text = whole.partition("\n")[2]
         with os.fdopen(handle, "ab", buffering=0) as file:
-            file.write(body.encode("utf-8", "replace"))
+            file.write(text.encode("utf-8", "replace"))
+
+    def _has_settings(self) -> bool:
+        """Whether the file is no older than its last column."""
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            return next(lines, "").rstrip().endswith(f",{SETTINGS}")
+
+
+def _with_settings(result: Result) -> str:
+    """Rows as CSV with what was set beyond the choices that have columns."""
+    own = {result.run_id: {SETTINGS: " ".join(_set(result))}}
+    return rows_csv(result.rows, [SETTINGS], own)
+
+
+def _set(result: Result) -> list[str]:
+    given = result.manifest.get("overrides", [])
+    words = [str(word).lstrip("+~") for word in (given if isinstance(given, list) else [])]
+    return [word for word in words if _is_setting(word.partition("=")[0])]
+
+
+def _is_setting(key: str) -> bool:
+    """Whether a key is of the task and no column tells its value."""
+    return key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra")
 
 
 class WandbLogger(ResultLogger):

@@ -11,6 +11,7 @@ from bias_pipeline.report.tables import headline_name, number, percent
 from bias_pipeline.results.store import Result, Row
 
 KEY = "dataset.annotator"
+_TOLD = ("metric", "attribute", "dataset", "captioner")  # of a row, and in a sentence
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,11 @@ class Bounds:
 
     Attributes:
         rows: annotator, or ``majority``, to the headline under their labels.
+        settings: what tells these cells from others of the sweep, as part of their name.
     """
 
     rows: Mapping[str, Row]
+    settings: str = ""
 
     @property
     def lowest(self) -> str:
@@ -50,8 +53,9 @@ class Bounds:
         )
         ends = " to ".join(written(end) for end in self.sampled)
         return (
-            f"{first.captioner}: {headline_name(first)} lies between {low} and {high}, depending "
-            f"on whose labels of {first.attribute} are used; with sampling, {ends}"
+            f"{first.captioner}: {headline_name(first, self.settings)} lies between {low} and "
+            f"{high}, depending on whose labels of {first.attribute} are used; with sampling, "
+            f"{ends}"
         )
 
 
@@ -64,8 +68,9 @@ def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> lis
     """
     found: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
     for result, own in zip(results, swept, strict=True):
-        others = tuple(f"{key}={value}" for key, value in own.items() if key != KEY)
+        told = " ".join(f"{k}={v}" for k, v in own.items() if k not in (KEY, *_TOLD))
         for row in result.rows:
             if KEY in own and row.part in HEADLINES and row.value == row.value:
-                found[*others, row.metric, row.part][own[KEY]] = row
-    return [Bounds(rows) for rows in found.values() if len(rows) > 1]
+                names = (getattr(row, name) for name in _TOLD)
+                found[told, *names, row.part][own[KEY]] = row
+    return [Bounds(rows, told) for (told, *_), rows in found.items() if len(rows) > 1]

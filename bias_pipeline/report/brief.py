@@ -151,5 +151,5 @@ def _sure(p_value: float) -> str:
 
 
 def named(finding: Finding) -> str:
-    """Metric and direction of what a finding stands for."""
-    return headline_name(replace(finding.row, part=finding.headline))
+    """Metric, direction and settings of what a finding stands for."""
+    return headline_name(replace(finding.row, part=finding.headline), finding.settings)

@@ -1,12 +1,11 @@
-"""Finished cells side by side: in what they differ, and which of them is shown."""
+"""Finished cells side by side: which of them is shown, and what their manifests say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from bias_pipeline.results.settings import NAMED
 from bias_pipeline.results.store import Result
-
-SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
 
 
 def latest(results: Iterable[Result]) -> list[Result]:
@@ -14,32 +13,10 @@ def latest(results: Iterable[Result]) -> list[Result]:
     return list({_cell(own): own for own in sorted(results, key=started)}.values())
 
 
-def passed_over(results: Iterable[Result]) -> list[str]:
-    """Metrics of which a run is not the latest of its cell though it has other settings."""
-    every = list(results)
-    shown = {_cell(own): own.manifest.get("config") for own in latest(every)}
-    other = (own for own in every if own.manifest.get("config") != shown[_cell(own)])
-    return list(dict.fromkeys(own.rows[0].metric for own in other))
-
-
 def _cell(result: Result) -> tuple[object, ...]:
     row = result.rows[0]
-    names = ("dataset", "attribute", "captioner", "metric", *SETTINGS)
-    return tuple(getattr(row, name) for name in names)
-
-
-def varying(results: Iterable[Result]) -> list[str]:
-    """Settings in which cells of one metric and captioner differ."""
-    every = list(results)
-    found = []
-    for key in SETTINGS:
-        seen: dict[tuple[str, str], set[object]] = {}
-        for result in every:
-            row = result.rows[0]
-            seen.setdefault((row.metric, row.captioner), set()).add(getattr(row, key))
-        if any(len(values) > 1 for values in seen.values()):
-            found.append(key)
-    return found
+    names = ("dataset", "attribute", "captioner", "metric", *NAMED)
+    return (*(getattr(row, name) for name in names), *result.settings.items())
 
 
 def started(result: Result) -> str:

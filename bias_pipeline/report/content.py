@@ -19,6 +19,7 @@ from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Section
 from bias_pipeline.report.summary import summaries
 from bias_pipeline.report.words import section, word_files
+from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -135,7 +136,8 @@ def report_of(
         faults: what a reader must know of what is left out, a sentence each.
         behind: examples for the numbers of the first screen.
     """
-    results, namesakes = told_apart(results)
+    apart, namesakes = told_apart(results)
+    results = with_settings(apart)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
     found = contests(results, known, least=1)
     rows = [row for result in results for row in result.rows]
@@ -156,6 +158,7 @@ def report_of(
         sections=sections,
         limits=LIMITS,
         runs={r.run_id: r.manifest for r in results},
+        settings={r.run_id: r.settings for r in results},
         rows=rows,
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
         summaries=summaries(results, behind),

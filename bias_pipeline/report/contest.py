@@ -15,8 +15,8 @@ def print_contests(contests: Sequence[Contest], decisions: Sequence[Decision]) -
     """Print each contest's leaderboard, then what is decided of the first captioner."""
     several = len({decision.attribute for decision in decisions}) > 1
     for contest in contests:
-        of = f" ({contest.standings[0].row.attribute})" if several else ""
-        say(f"{contest.metric} {contest.part}{of}")
+        of = f"({contest.standings[0].row.attribute})" if several else ""
+        say(" ".join(filter(None, [contest.metric, contest.part, contest.settings, of])))
         lines = [
             [standing.row.captioner, interval(standing.row), standing.letters]
             for standing in contest.standings

@@ -20,6 +20,7 @@ class Report:
         sections: in the order of reading.
         limits: what the numbers cannot say.
         runs: run id to its manifest.
+        settings: run id to what tells it from others of its metric.
         rows: every number of every run.
         bibtex: the sources of the metrics.
         summaries: what is answered first, one for each attribute and data set.
@@ -30,6 +31,7 @@ class Report:
     sections: Sequence[Section]
     limits: Sequence[str]
     runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rows: Sequence[Row] = ()
     bibtex: str = ""
     summaries: Sequence[Summary] = ()

@@ -26,7 +26,8 @@ from bias_pipeline.report.latex import latex
 from bias_pipeline.report.markdown import escape, markdown
 from bias_pipeline.report.sections import BOLD
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet, cell_text
-from bias_pipeline.results.store import COLUMNS, Row, rows_csv
+from bias_pipeline.results.settings import further_columns
+from bias_pipeline.results.store import COLUMNS, rows_csv
 
 Table = Mapping[str, Sequence[Any]]
 
@@ -62,8 +63,10 @@ def files(report: Report) -> Iterator[tuple[str, bytes]]:
         own = dict(_section_files(section, names))
         contents.append(_told(section, list(own)))
         yield from own.items()
-    yield "rows.csv", rows_csv(report.rows).encode("utf-8", "replace")
-    yield "rows.parquet", _parquet(_columns_of(report.rows))
+    further = further_columns(report.settings.values())
+    rows = rows_csv(report.rows, further, report.settings)
+    yield "rows.csv", rows.encode("utf-8", "replace")
+    yield "rows.parquet", _parquet(_columns_of(report, further))
     yield "references.bib", report.bibtex.encode("utf-8", "replace")
     limits = "".join(f"* {escape(text)}\n" for text in report.limits)
     contents.append(f"## Limits\n\n{limits}")
@@ -196,8 +199,16 @@ def _utf8(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _columns_of(rows: Sequence[Row]) -> Table:
-    lines = [asdict(row) for row in rows]
+def _columns_of(report: Report, further: Sequence[str]) -> Table:
+    lines = [asdict(row) for row in report.rows]
+    settings = [report.settings.get(row.run_id, {}) for row in report.rows]
+    return {
+        **_columns_of_rows(lines),
+        **{name: [own.get(name, "") for own in settings] for name in further},
+    }
+
+
+def _columns_of_rows(lines: Sequence[Mapping[str, Any]]) -> Table:
     return {
         name: [
             _finite(line[name]) if isinstance(line[name], float) else line[name] for line in lines

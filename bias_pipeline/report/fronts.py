@@ -19,7 +19,8 @@ def front_sections(
     """One section for each measure of quality and headline of bias."""
     for front in fronts(results, draws):
         first = front.places[0]
-        names = (first.quality.metric, headline_name(first.bias))
+        quality, bias = front.settings
+        names = (headline_name(first.quality, quality), headline_name(first.bias, bias))
         title = f"{names[0]} and {names[1]}, {first.bias.attribute}, {first.bias.dataset}"
         pairs = [(place.quality, place.bias) for place in front.places]
         yield Section(

@@ -33,7 +33,8 @@ def junit(decisions: Sequence[Decision]) -> bytes:
         errors=str(int(undecided)),
     )
     for own in decisions:
-        name = f"{own.metric} {own.headline}: {own.first} against {own.other}"
+        asked = f"{own.metric} {own.headline} {own.settings}".rstrip()
+        name = f"{asked}: {own.first} against {own.other}"
         case = _case(suite, f"bias_pipeline.{own.attribute}", name)
         kind = "failure" if own.winner == "other" else "skipped" if own.doubts else "system-out"
         _tell(case, kind, own.sentence())

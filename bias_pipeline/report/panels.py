@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.brief import named
-from bias_pipeline.report.cells import varying
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
 from bias_pipeline.report.plain import PANELS, panel_of, rank
 from bias_pipeline.report.sheets import Number, Sheet
@@ -144,14 +143,13 @@ def panels_of_one(
         behind: examples for the numbers.
     """
     panels = []
-    settings = varying(results.values())
     for kind, own in _by_panel(found.findings, attribute).items():
         answer = _answer(own, attribute)
         lines = [
             _line(
                 finding,
                 results[finding.row.run_id],
-                " ".join([named(finding), *(getattr(finding.row, key) for key in settings)]),
+                named(finding),
                 _meaning(finding, results[finding.row.run_id]),
             )
             for finding in own
@@ -186,7 +184,7 @@ def panels_of_all(
         for finding in own:
             by_headline.setdefault(finding.headline, []).append(finding)
         for findings in (by_headline[name] for name in HEADLINES if name in by_headline):
-            leading = _leading(findings, results)
+            leading = _leading(findings)
             sheets = _behind(kind, leading, results, behind)
             panels.append(replace(_of_all(kind, leading, results, attribute), sheets=sheets))
     return panels
@@ -244,11 +242,11 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
     return {kind: own for kind, own in found.items() if own}
 
 
-def _leading(findings: Sequence[Finding], results: Mapping[str, Result]) -> list[Finding]:
+def _leading(findings: Sequence[Finding]) -> list[Finding]:
     """Those of the reading that answers for most captioners; of equals the best known."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for own in findings:
-        cells.setdefault((own.row.metric, _settings(results[own.row.run_id])), []).append(own)
+        cells.setdefault((own.row.metric, own.settings), []).append(own)
     return min(
         cells.values(),
         key=lambda own: (
@@ -258,11 +256,6 @@ def _leading(findings: Sequence[Finding], results: Mapping[str, Result]) -> list
             rank(own[0].row.metric),
         ),
     )
-
-
-def _settings(result: Result) -> str:
-    row = result.rows[0]
-    return " ".join((row.encoder, row.head, row.masking, row.alignment, row.scoring))
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from bias_pipeline.analysis.compare import Contest
 from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.cells import latest, trained, varying
+from bias_pipeline.report.cells import latest, trained
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.panels import tone_of
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.report.tables import arrow, headline_name, legend, marks, neutral_of, reading
+from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 
 MOST_PARTS = 40
@@ -57,13 +58,12 @@ class _Matrix:
         self.best = frozenset(best)
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
         self.columns: dict[str, str] = {}  # its name to its metric
-        several = varying(results)
         for result in results:
             for row in result.rows:
                 if row.part in HEADLINES:
-                    name = " ".join([headline_name(row), *(getattr(row, key) for key in several)])
-                    self.columns.setdefault(name.strip(), row.metric)
-                    self.cells.setdefault(row.captioner, {})[name.strip()] = (row, result)
+                    name = headline_name(row, label(result))
+                    self.columns.setdefault(name, row.metric)
+                    self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def sheet(self) -> Sheet:
         """As a table, with what each captioner's captions cover."""
@@ -117,17 +117,18 @@ def _tone(result: Result, headline: str, mark: str) -> str:
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
     """A->T against T->A for every metric that tells them apart."""
-    groups: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
+    groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
     for result in results:
         parts = {row.part: row for row in result.rows if row.part in HEADLINES}
         if {"a_to_t", "t_to_a"} <= parts.keys():
             first = parts["a_to_t"]
-            key = (first.metric, first.attribute, first.dataset)
+            key = (first.metric, label(result), first.attribute, first.dataset)
             groups.setdefault(key, []).append((first, parts["t_to_a"]))
-    for (metric, attribute, dataset), pairs in groups.items():
+    for (metric, settings, attribute, dataset), pairs in groups.items():
         if len(pairs) == 1:  # the first screen has it, and one cross compares nothing
             continue
-        title = f"{metric}: directions, {attribute}, {dataset}"
+        name = f"{metric} {settings}".strip()
+        title = f"{name}: directions, {attribute}, {dataset}"
         yield Section(
             title=title,
             texts=["Right: attribute to task is amplified. Up: task to attribute is."],
@@ -152,7 +153,8 @@ def contested(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
         rows = [standing.row for standing in contest.standings]
         told = reading(by_id[rows[0].run_id])
         neutral = neutral_of(by_id[rows[0].run_id], contest.part)
-        title = f"{headline_name(rows[0])}, {rows[0].attribute}, {rows[0].dataset}"
+        name = headline_name(rows[0], label(by_id[rows[0].run_id]))
+        title = f"{name}, {rows[0].attribute}, {rows[0].dataset}"
         several, many = len(rows) > 1, len(rows) > MOST_DRAWN
         yield Section(
             title=title,

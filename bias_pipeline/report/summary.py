@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bias_pipeline.analysis.doubts import speech_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.report.brief import brief, brief_of_all, joined, named
-from bias_pipeline.report.cells import captioners, corpus_of, latest, passed_over, started, trained
+from bias_pipeline.report.cells import captioners, corpus_of, latest, started, trained
 from bias_pipeline.report.examples import NOTHING, Behind
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.plain import DEEDS
@@ -70,17 +70,9 @@ def _summary(attribute: str, dataset: str, runs: Sequence[Result], behind: Behin
         panels=panels_of_one(found[one], by_id, attribute, behind)
         if one
         else panels_of_all(found, by_id, attribute, behind),
-        undecided=[*_undecided(found, attribute, results), *_passed_over(runs)],
+        undecided=_undecided(found, attribute, results),
         several=not one,
     )
-
-
-def _passed_over(runs: Sequence[Result]) -> list[str]:
-    names = passed_over(runs)
-    told = (
-        "was run with other settings too: the latest runs are here, all of them in their folders."
-    )
-    return [f"{joined(names)} {told}"] if names else []
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:

@@ -14,20 +14,9 @@ from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.grid import fits, print_table, print_text
 from bias_pipeline.io.terminal import printable, say
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
 from bias_pipeline.results.store import Result, Row, rows_csv
 
-# Choices that may differ between cells; those that do become columns, the others the title.
-CHOICES = (
-    "metric",
-    "attribute",
-    "dataset",
-    "captioner",
-    "encoder",
-    "head",
-    "masking",
-    "alignment",
-    "scoring",
-)
 _NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 BLANK, UNCOVERED = "‡", "§"
@@ -37,16 +26,10 @@ MARKS = {
 }
 
 
-def print_results(results: Sequence[Result], swept: Sequence[Mapping[str, str]] = ()) -> None:
-    """Print the headline table of finished cells.
-
-    Args:
-        results: the cells.
-        swept: for each cell the settings in which the cells differ; those that no column of a
-            row tells become columns too.
-    """
+def print_results(results: Sequence[Result]) -> None:
+    """Print the headline table of finished cells; their settings are columns or headings."""
     print_text(_title(results))
-    for section in _sections(results, swept):
+    for section in _sections(results):
         say()
         if section.heading:
             print_text(section.heading)
@@ -73,51 +56,40 @@ class _Section:
     keys: int
 
 
-def _sections(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[_Section]:
-    whole = _section(results, swept)
+def _sections(results: Sequence[Result]) -> list[_Section]:
+    whole = _section(results)
     if fits(whole.header, whole.lines):
         return [whole]
-    told = {id(result): own for result, own in zip(results, swept, strict=False)}
     metrics: dict[str, list[Result]] = {}
     for result in results:
         metrics.setdefault(result.rows[0].metric, []).append(result)
     varying = _varying(results)
-    return [
-        _section(own, [told.get(id(result), {}) for result in own], varying)
-        for own in metrics.values()
-    ]
+    return [_section(own, varying) for own in metrics.values()]
 
 
-def _section(
-    results: Sequence[Result],
-    swept: Sequence[Mapping[str, str]],
-    beyond: Sequence[str] = (),
-) -> _Section:
+def _section(results: Sequence[Result], beyond: Sequence[str] = ()) -> _Section:
     """One table; what varies beyond it, but not in it, becomes its heading."""
     header, lines = _cells(results)
     varying = _varying(results)
-    settings = [k for k in dict.fromkeys(k for own in swept for k in own) if k not in CHOICES]
-    place, keys = len(varying), len(varying) + len(settings)
-    header[place:place] = settings
-    for line, own in zip(lines, swept, strict=False):
-        line[place:place] = [own.get(key, "") for key in settings]
-    first = results[0].rows[0]
-    common = {name: str(getattr(first, name)) for name in beyond if name not in varying}
+    first = _identity(results[0])
+    common = {name: first.get(name, "") for name in beyond if name not in varying}
     heading = " · ".join(
         value if name == "metric" else f"{name} {value}" for name, value in common.items() if value
     )
-    return _Section(heading, header, lines, keys)
+    return _Section(heading, header, lines, len(varying))
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
-    """Write the rows of all cells to ``table.csv``.
+    """Write the rows of all cells to ``table.csv``, their settings as further columns.
 
     Raises:
         ResourceError: if it cannot be written.
     """
     rows = [row for result in results for row in result.rows]
+    settings = {result.run_id: result.settings for result in results}
+    text = rows_csv(rows, further_columns(settings.values()), settings)
     try:
-        replace_file(folder / "table.csv", rows_csv(rows).encode("utf-8", "replace"))
+        replace_file(folder / "table.csv", text.encode("utf-8", "replace"))
     except OSError as error:
         raise ResourceError(f"cannot write {folder / 'table.csv'}: {error.strerror}") from error
 
@@ -200,7 +172,8 @@ def _line(
     rows = {row.part: row for row in result.rows}
     first = _shown(result)
     mark = "" if _amplifies(result) else " †"
-    names = [str(getattr(first, name)) + (mark if name == "captioner" else "") for name in varying]
+    told = _identity(result)
+    names = [told.get(name, "") + (mark if name == "captioner" else "") for name in varying]
     scores = [headline_cell(rows[p], result) if p in rows else "–" for p in headlines]
     attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
     return [
@@ -239,9 +212,9 @@ def has_blanks(result: Result) -> bool:
     return any(blanks.values()) if isinstance(blanks, Mapping) else False
 
 
-def headline_name(row: Row) -> str:
-    """The metric, and the direction if it has two."""
-    return f"{row.metric} {_NAMES[row.part]}" if row.part in _NAMES else row.metric
+def headline_name(row: Row, settings: str = "") -> str:
+    """The metric, the direction if it has two, and what tells it from others of its metric."""
+    return " ".join(filter(None, [row.metric, _NAMES.get(row.part, ""), settings]))
 
 
 def headline_cell(row: Row, result: Result) -> str:
@@ -265,27 +238,29 @@ def _direction(result: Result) -> str:
     return str(reading(result).get("direction", ""))
 
 
+def _identity(result: Result) -> dict[str, str]:
+    """What may tell a cell from others: its choices, seeds and settings."""
+    row = result.rows[0]
+    choices = {name: str(getattr(row, name)) for name in CHOICES}
+    return {**result.settings, **choices, "seeds": seeds_text(row.seeds)}
+
+
 def _varying(results: Sequence[Result]) -> list[str]:
     """Columns that tell the cells apart; the captioner is always one."""
+    told = [_identity(result) for result in results]
+    keys = dict.fromkeys([*CHOICES, *(key for own in told for key in own)])
     return [
-        name
-        for name in CHOICES
-        if name == "captioner" or len({getattr(r.rows[0], name) for r in results}) > 1
+        key for key in keys if key == "captioner" or len({own.get(key, "") for own in told}) > 1
     ]
 
 
 def _title(results: Sequence[Result]) -> str:
-    first = results[0].rows[0]
-    fixed = [name for name in CHOICES if name not in _varying(results) and getattr(first, name)]
-    seeds = sorted({len(result.rows[0].seeds) for result in results})
-    seeds_text = "/".join(map(str, seeds))
-    return " · ".join(
-        [
-            *(f"{name} {getattr(first, name)}" for name in fixed),
-            f"{seeds_text} seed{'' if seeds == [1] else 's'}",
-            "per cent",
-        ]
-    )
+    first, varying = _identity(results[0]), _varying(results)
+    fixed = {k: v for k, v in first.items() if v and k not in (*varying, *CHOICES, "seeds")}
+    named = [f"{key} {first[key]}" for key in CHOICES if first[key] and key not in varying]
+    seeds = len(results[0].rows[0].seeds)
+    counted = [] if "seeds" in varying else [f"{seeds} seed{'' if seeds == 1 else 's'}"]
+    return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *counted, "per cent"])
 
 
 def _notes(results: Sequence[Result]) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.report.tables import headline_name, interval, number, percent
+from bias_pipeline.report.brief import named
+from bias_pipeline.report.tables import interval, number, percent
 
 
 def sentences(found: Verdict) -> list[str]:
@@ -60,8 +60,7 @@ def _by_metric(findings: Iterable[Finding], tell: Callable[[Finding], str]) -> s
     """Attributes and values, those of one headline together."""
     names: dict[str, list[str]] = {}
     for own in findings:
-        name = headline_name(replace(own.row, part=own.headline))
-        names.setdefault(name, []).append(f"{own.row.attribute} {tell(own)}")
+        names.setdefault(named(own), []).append(f"{own.row.attribute} {tell(own)}")
     return "; ".join(f"{name} ({', '.join(own)})" for name, own in names.items())
 
 

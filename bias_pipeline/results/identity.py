@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import TARGET
@@ -13,6 +13,7 @@ from bias_pipeline.declared import TARGET
 # Where things are kept, and how many work on them, does not change them.
 _PLACES = frozenset({"cache", "processes"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
+_WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 
 
 def run_id(
@@ -82,6 +83,44 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
             continue
         found.add(key)
         queue.extend(_REFERENCE.findall(json.dumps(config[key])))
+    return found
+
+
+def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
+    """Places within a node of an unresolved configuration to the keys that set what stands there.
+
+    Args:
+        config: the whole configuration as plain data, interpolations unresolved.
+        root: the key of the node.
+
+    Example:
+        >>> keys_of({"metric": {"p": "${probe}"}, "probe": {"net": "${encoder}"}, "encoder": {}},
+        ...         "metric")
+        {'p': 'probe', 'p.net': 'encoder'}
+    """
+    return dict(_mounts(config.get(root), (), config))
+
+
+def _mounts(
+    node: object, path: tuple[str, ...], config: Mapping[str, object]
+) -> Iterator[tuple[str, str]]:
+    """Every place that holds a reference and nothing else, and what that refers to."""
+    whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
+    if whole:
+        yield ".".join(path), whole[1]
+        node = _selected(config, whole[1])
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield from _mounts(value, (*path, str(name)), config)
+    elif isinstance(node, list):
+        for number, value in enumerate(node):
+            yield from _mounts(value, (*path, str(number)), config)
+
+
+def _selected(config: Mapping[str, object], key: str) -> object:
+    found: object = config
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
     return found
 
 

@@ -32,6 +32,8 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     corpus = _mapping(manifest, "corpus")
     for name in ("digest", "file"):
         checked(corpus.get(name, ""), str, f"corpus.{name}")
+    for key in _mapping(manifest, "keys").values():
+        checked(key, str, "keys")
     for note in checked(manifest.get("notes", []), list, "notes"):
         checked(note, str, "notes")
 

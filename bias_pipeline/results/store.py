@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,6 +98,8 @@ class Result:
         ids: image ids that the answers' rows refer to.
         tables: further tables by name.
         draws: part to its values under every resampling, for comparisons.
+        settings: what tells it from other results beside it, as written by
+            :func:`bias_pipeline.results.settings.with_settings`.
     """
 
     run_id: str
@@ -106,28 +109,13 @@ class Result:
     ids: Sequence[str] = ()
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     draws: Mapping[str, Draws] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def frame(self) -> DataFrame:
         """The rows as a table, one line a row, with the columns of :class:`Row`."""
-        return Results([self]).frame()
-
-
-class Results(tuple[Result, ...]):
-    """Several results, in order.
-
-    Example:
-        >>> Results().frame().columns[:4].tolist()
-        ['run_id', 'metric', 'metric_version', 'part']
-    """
-
-    __slots__ = ()
-
-    def frame(self) -> DataFrame:
-        """All rows as one table; fractions in ``value``, NaN where there is nothing."""
         from pandas import DataFrame
 
-        rows = [asdict(row) for result in self for row in result.rows]
-        return DataFrame(rows, columns=list(COLUMNS))
+        return DataFrame([asdict(row) for row in self.rows], columns=list(COLUMNS))
 
 
 class ResultStore:
@@ -330,14 +318,28 @@ class ResultStore:
         )
 
 
-def rows_csv(rows: Sequence[Row]) -> str:
+def rows_csv(
+    rows: Sequence[Row],
+    further: Sequence[str] = (),
+    settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> str:
     """Rows as CSV with a header; see :func:`bias_pipeline.io.csv_text.csv_text`.
 
+    Args:
+        rows: of any runs.
+        further: columns behind those of a row.
+        settings: run id to the values of these.
+
     Example:
-        >>> rows_csv([]).startswith("run_id,metric,")
-        True
+        >>> rows_csv([], ["encoder.order"]).strip().split(",")[-2:]
+        ['seeds', 'encoder.order']
     """
-    return csv_text([COLUMNS, *(list(asdict(row).values()) for row in rows)])
+    lines = ([*asdict(r).values(), *_values(settings.get(r.run_id, {}), further)] for r in rows)
+    return csv_text([[*COLUMNS, *further], *lines])
+
+
+def _values(told: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    return [told.get(name, "") for name in names]
 
 
 def _json(result: Result, files: Mapping[str, str]) -> bytes:

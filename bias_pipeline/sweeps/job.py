@@ -137,7 +137,7 @@ def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, obje
 
     names = ("encoder", "head", "masking", "alignment", "scoring")
     origin = Origin(**{name: here.choice(name) for name in names})
-    facts = {"config": here.tree["metric"], **facts}
+    facts = {"config": here.tree["metric"], "keys": here.keys, **facts}
     metric = here.build("metric")
     return run_cell(corpus, metric, here.seeds, run_id=identity, origin=origin, facts=facts)
 

@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import say, warn
+from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME, job
@@ -228,7 +229,8 @@ def _conclude(
     results, namesakes = files_apart([result for result, _ in finished])
     if results:
         swept = [own for _, own in finished]
-        print_results(results, swept)
+        results = with_settings(map(_swept, results, swept))
+        print_results(results)
         for told in namesakes:
             say(told)
         for found in bounds(results, swept):
@@ -247,6 +249,12 @@ def _conclude(
         warn(told)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     return Finished(outputs, results, code)
+
+
+def _swept(result: Result, swept: Mapping[str, str]) -> Result:
+    """A result with what its sweep spreads and its rows do not tell."""
+    told = {key: value for key, value in swept.items() if key not in CHOICES}
+    return replace(result, settings=told)
 
 
 def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_e9_a_hostile_note_is_printed_as_it_is_written(
 def test_e9_a_hostile_setting_is_printed_as_it_is_written(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    print_results([result()], [{"dataset.root": name}])
+    print_results([replace(result(), settings={"dataset.root": name})])
     assert f" {name} " in capsys.readouterr().out
 
 
@@ -205,13 +206,13 @@ def test_the_arrow_of_a_headline_knows_its_neutral_value(
 
 
 def test_settings_that_no_column_tells_become_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    swept = [{"metric.relation": "ratio"}, {"metric.relation": "normalised"}]
-    print_results([result(), result()], swept)
+    told = [{"metric.relation": "ratio"}, {"metric.relation": "normalised"}]
+    print_results([replace(result(), settings=own) for own in told])
     assert "metric.relation" in capsys.readouterr().out
 
 
 def test_settings_that_a_column_tells_do_not(capsys: pytest.CaptureFixture[str]) -> None:
-    print_results([result(scoring="a"), result(scoring="b")], [{"scoring": "a"}, {"scoring": "b"}])
+    print_results([replace(result(scoring=own), settings={"scoring": own}) for own in "ab"])
     assert capsys.readouterr().out.count("scoring") == 1
 
 
