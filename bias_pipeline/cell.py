@@ -74,7 +74,7 @@ def run_cell(
     }
     compared = {*HEADLINES, *(reading.part for reading in metric.info.readings.values())}
     draws = {
-        name: own
+        str(name): own
         for name, part in score.parts.items()
         if name in compared and (own := part.estimate.draws)
     }
@@ -97,7 +97,7 @@ def _row(
         run_id=run_id,
         metric=metric.info.name,
         metric_version=metric.info.version,
-        part=name,
+        part=str(name),
         attribute=metric.attribute.name,
         dataset=corpus.dataset,
         captioner=corpus.captioner,
@@ -131,7 +131,7 @@ def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
 def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
     """How the headlines are read."""
     neutral = {
-        name: info.neutral if part.neutral is None else part.neutral
+        str(name): info.neutral if part.neutral is None else part.neutral
         for name, part in score.parts.items()
         if name in HEADLINES
     }
@@ -171,7 +171,7 @@ def _manifest(
         },
         "audit": dict(score.audit),
         "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),
-        "image_std": {name: part.estimate.image_std for name, part in score.parts.items()},
+        "image_std": {str(name): part.estimate.image_std for name, part in score.parts.items()},
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
         "notes": _notes(corpus, score, splits),
         "versions": _versions(),

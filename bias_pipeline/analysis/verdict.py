@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis import doubts
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
+from bias_pipeline.metrics.parts import beside, direction_of
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.compare import holm, p_of_interval
@@ -163,7 +164,8 @@ def _finding(
 ) -> Finding:
     part = reading.part if reading else headline
     row = rows[part]
-    compared = rows.get(f"{part}:increase", row)
+    people = beside(part, "human")
+    compared = rows.get(beside(part, "increase"), row)
     neutral, lowest = _neutral(result, part), _lowest(result, part)
     doubt = _doubt(result, compared, reading, limits)
     if not doubt and not lowest < neutral and compared is row:
@@ -172,7 +174,7 @@ def _finding(
         question=question,
         row=row,
         headline=headline,
-        people=rows[f"{part}:human"].value if f"{part}:human" in rows else math.nan,
+        people=rows[people].value if people in rows else math.nan,
         compared=compared,
         neutral=neutral,
         p_value=math.nan if doubt else _p_value(compared, neutral),
@@ -199,7 +201,7 @@ def _lowest(result: Result, part: str) -> float:
     """The lowest possible value; what cannot be below neutral is above it by chance alone."""
     told = result.manifest.get("metric", {})
     ranges = told.get("range", {}) if isinstance(told, Mapping) else {}
-    headline = part if part in ranges else part.partition(":")[0]
+    headline = part if part in ranges else direction_of(part)
     bounds = ranges.get(headline) or ranges.get("score") if isinstance(ranges, Mapping) else None
     low = bounds[0] if isinstance(bounds, Sequence) and bounds else None
     return -math.inf if low is None else float(low)

@@ -22,6 +22,7 @@ from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.loggers.push import reachable_server
 from bias_pipeline.loggers.subprocess_call import run_apart
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.parts import DIRECTIONS
 from bias_pipeline.results.store import Result
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 TITLE = "bias_pipeline: captioners"
 SAVE_S = 30.0  # how long a server that answers may take
 MOST_BARS = 100  # of all studies and captioners; W&B shows ten unless told
-_DIRECTIONS = ("a_to_t", "t_to_a")
 
 
 def headlines_of(results: Sequence[Result]) -> list[str]:
@@ -147,8 +147,8 @@ def _sections(headlines: Sequence[str]) -> list[Any]:
         ws.Section(name="Headlines by study and captioner", panels=values, is_open=True),
         ws.Section(name="Intervals", panels=intervals, is_open=True),
     ]
-    if set(_DIRECTIONS) <= set(headlines):
-        across, up = (wr.SummaryMetric(part) for part in _DIRECTIONS)
+    if set(DIRECTIONS) <= set(headlines):
+        across, up = (wr.SummaryMetric(part) for part in DIRECTIONS)
         plane = wr.ScatterPlot(title="Attribute to task, task to attribute", x=across, y=up)
         found.append(ws.Section(name="Directions", panels=[plane], is_open=True))
     comparer = wr.RunComparer(diff_only="split")

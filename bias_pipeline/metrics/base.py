@@ -13,12 +13,9 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
+from bias_pipeline.metrics.parts import HEADLINES as HEADLINES
 from bias_pipeline.metrics.sources import Source
 from bias_pipeline.stats.bootstrap import Estimate
-
-# The numbers that a metric is known by; every other part stands beside them.
-HEADLINES = ("score", "a_to_t", "t_to_a")
-
 
 # What metrics ask of a captioner, in the order in which an audit answers.
 QUESTIONS: Mapping[str, str] = {
@@ -220,7 +217,8 @@ class Score:
     """What a metric says of a corpus.
 
     Attributes:
-        parts: name to number; ``score`` is the headline.
+        parts: name to number; names of :class:`~bias_pipeline.metrics.parts.PartName` know what
+            they are of; ``score`` is the headline.
         predictions: the attackers' answers the numbers were made from.
         audit: further facts for the manifest, as plain data.
         notes: sentences a reader must see beside the numbers.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bias_pipeline.analysis.compare import Contest
 from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.parts import direction_of
 from bias_pipeline.report.cells import latest, trained
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.panels import tone_of
@@ -218,8 +219,7 @@ def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:
 
 def _belongs(part: str, headline: str) -> bool:
     """Whether a part stands beside a headline: those of a direction beside it alone."""
-    direction = next((h for h in ("a_to_t", "t_to_a") if part.startswith(f"{h}:")), None)
-    return part not in HEADLINES and direction in (None, headline)
+    return part not in HEADLINES and direction_of(part) in ("", headline)
 
 
 def _notes(results: Iterable[Result]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ _POISSON_LIMITS = (
 ).astype(np.uint32)
 
 Combination = Callable[..., FloatArray]
+Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +115,9 @@ class Bootstrap(Configurable):
     def estimate(
         self,
         tables: Sequence[ScoreTable],
-        combinations: Mapping[str, Combination],
+        combinations: Mapping[Name, Combination],
         keys: UIntArray | None = None,
-    ) -> dict[str, Estimate]:
+    ) -> dict[Name, Estimate]:
         """Estimate functions of the sides' scores on one joint resampling of the images.
 
         Args:
@@ -131,7 +133,7 @@ class Bootstrap(Configurable):
         images = np.unique(np.concatenate([table.images for table in tables]))
         aligned = [table.at(images) for table in tables]
 
-        def evaluate(weights: FloatArray) -> dict[str, FloatArray]:
+        def evaluate(weights: FloatArray) -> dict[Name, FloatArray]:
             sides = [table.per_seed(weights) for table in aligned]
             return {name: combine(*sides) for name, combine in combinations.items()}
 
@@ -141,10 +143,10 @@ class Bootstrap(Configurable):
     def estimate_weighted(
         self,
         keys: UIntArray,
-        evaluate: Callable[[FloatArray], Mapping[str, FloatArray]],
+        evaluate: Callable[[FloatArray], Mapping[Name, FloatArray]],
         *,
         trained: bool = True,
-    ) -> dict[str, Estimate]:
+    ) -> dict[Name, Estimate]:
         """Estimate anything that can be computed on weighted images.
 
         Args:

@@ -21,6 +21,7 @@ from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import CountingMetric
+from bias_pipeline.metrics.parts import SCORE, T_TO_A
 from bias_pipeline.results.identity import run_id
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus
@@ -44,10 +45,8 @@ COUNTING = [
     for name in choices_of(conf_dir() / "metric")
     if isinstance(cell(name).build("metric"), CountingMetric)
 ]
-NAMES = [n for n in COUNTING if cell(n).build("metric").rests_on_names("score")]
-NAMES += [
-    n for n in COUNTING if n not in NAMES and cell(n).build("metric").rests_on_names("t_to_a")
-]
+NAMES = [n for n in COUNTING if cell(n).build("metric").rests_on_names(SCORE)]
+NAMES += [n for n in COUNTING if n not in NAMES and cell(n).build("metric").rests_on_names(T_TO_A)]
 
 
 def quiet(corpus: Corpus) -> Corpus:

@@ -25,6 +25,14 @@ from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, 
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
+from bias_pipeline.metrics.parts import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
@@ -36,6 +44,7 @@ Mask = npt.NDArray[np.bool_]
 Transform = Callable[[Corpus], Corpus]
 
 WORDLESS_WARNING = 0.05
+GAP = PartName("gap")
 
 
 class CaptionAttack(Metric, ABC):
@@ -116,7 +125,7 @@ class CaptionAttack(Metric, ABC):
             for side in SIDES
         )
         attack = _Attack(self, ready, splits)
-        parts = self._parts(attack, corpus, {"model": has_model, "human": has_human})
+        parts = self._parts(attack, corpus, {MODEL: has_model, HUMAN: has_human})
         paired = self._pair(attack, has_model, has_human)
         parts |= self._paired_parts(paired, corpus, has_model & has_human)
         groups = self._groups(paired, corpus, has_model & has_human)
@@ -143,15 +152,17 @@ class CaptionAttack(Metric, ABC):
         both = has_model & has_human
         if not both.any():
             return None
-        return _Pair(*(attack.on(f"{side}:paired", both) for side in SIDES))
+        return _Pair(*(attack.on(side, both) for side in (MODEL_PAIRED, HUMAN_PAIRED)))
 
-    def _parts(self, attack: _Attack, corpus: Corpus, sets: Mapping[str, Mask]) -> dict[str, Part]:
-        parts = {}
-        for side, images in sets.items():
+    def _parts(
+        self, attack: _Attack, corpus: Corpus, sets: Mapping[PartName, Mask]
+    ) -> dict[str, Part]:
+        parts: dict[str, Part] = {}
+        for name, images in sets.items():
             if images.any():
-                table = ScoreTable.of(attack.on(side, images), self.scoring)
-                estimate = self.stats.estimate([table], {side: lambda own: own}, corpus.keys)[side]
-                parts[side] = self._scored(self._part(estimate, corpus, side, images))
+                table = ScoreTable.of(attack.on(name, images), self.scoring)
+                estimate = self.stats.estimate([table], {name: lambda own: own}, corpus.keys)[name]
+                parts[name] = self._scored(self._part(estimate, corpus, name.side, images))
         return parts
 
     def _paired_parts(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> dict[str, Part]:
@@ -161,13 +172,15 @@ class CaptionAttack(Metric, ABC):
             pair.tables(self.scoring), self._combinations(), corpus.keys
         )
         for side, predictions in (("model", pair.model), ("human", pair.human)):
-            estimates[f"ece:{side}"] = _calibration(predictions)
-        parts = {
-            name: self._part(estimate, corpus, "human" if "human" in name else "model", both)
+            estimates[PartName("ece", side=side)] = _calibration(predictions)
+        parts: dict[str, Part] = {
+            name: self._part(estimate, corpus, name.side or "model", both)
             for name, estimate in estimates.items()
         }
-        sides = {name: self._scored(parts[name]) for name in parts if name.endswith(":paired")}
-        return {**parts, **sides, "score": self._compared(parts["score"])}
+        for name in (MODEL_PAIRED, HUMAN_PAIRED):
+            parts[name] = self._scored(parts[name])
+        parts[SCORE] = self._compared(parts[SCORE])
+        return parts
 
     def _groups(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
@@ -181,15 +194,18 @@ class CaptionAttack(Metric, ABC):
             tables = [table.at(np.flatnonzero(own)) for table in sides]
             estimate = self.stats.estimate(tables, {name: self.relation.of}, corpus.keys)[name]
             found[name] = steady(estimate, self.stats.level)
-        parts = {f"group:{n}": self._part(e, corpus, "model", images[n]) for n, e in found.items()}
+        parts: dict[str, Part] = {
+            PartName(group=name): self._part(estimate, corpus, "model", images[name])
+            for name, estimate in found.items()
+        }
         gap = gap_of(found, self.stats.level)
         if gap is not None:
             two = images[gap.worst] | images[gap.best]
-            parts["gap"] = self._part(gap.estimate, corpus, "model", two)
+            parts[GAP] = self._part(gap.estimate, corpus, "model", two)
         notes = [] if gap is None else [sentence(self.info.name, found, gap)]
         compared = {name: self._compared(part) for name, part in parts.items()}
-        if "gap" in compared:
-            compared["gap"] = replace(compared["gap"], range=NO_LESS_THAN_NONE)
+        if GAP in compared:
+            compared[GAP] = replace(compared[GAP], range=NO_LESS_THAN_NONE)
         return Score(compared, notes=notes)
 
     def _scored(self, part: Part) -> Part:
@@ -204,7 +220,7 @@ class CaptionAttack(Metric, ABC):
         unbounded = None if unit == "fraction" else (-math.inf, math.inf)
         return replace(part, unit=unit, range=unbounded, neutral=self.relation.neutral)
 
-    def _combinations(self) -> dict[str, Combination]:
+    def _combinations(self) -> dict[PartName, Combination]:
         """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""
 
         def decomposed(which: int) -> Combination:
@@ -213,11 +229,11 @@ class CaptionAttack(Metric, ABC):
             )[which]
 
         return {
-            "score": lambda m, h, *_: self.relation.of(m, h),
-            "model:paired": lambda m, *_: m,
-            "human:paired": lambda m, h, *_: h,
-            "lic_from:accuracy": decomposed(0),
-            "lic_from:confidence": decomposed(1),
+            SCORE: lambda m, h, *_: self.relation.of(m, h),
+            MODEL_PAIRED: lambda m, *_: m,
+            HUMAN_PAIRED: lambda m, h, *_: h,
+            PartName("lic_from", detail="accuracy"): decomposed(0),
+            PartName("lic_from", detail="confidence"): decomposed(1),
         }
 
     def _unnamed(self, parts: Mapping[str, Part]) -> list[str]:
@@ -300,30 +316,30 @@ class _Attack:
         self.notes: list[str] = []
         self.wordless_share: dict[str, float] = {}
         self._done: dict[tuple[str, bytes], list[Predictions]] = {}
-        self._verbatim: dict[str, float] = {}
+        self._verbatim: dict[PartName, list[float]] = {}
 
-    def on(self, part: str, images: Mask) -> list[Predictions]:
+    def on(self, part: PartName, images: Mask) -> list[Predictions]:
         """Answers on one side of some images, one item a caption position.
 
         Args:
-            part: ``model``, ``human`` or either with ``:paired``; names the answers.
+            part: a side, as it is or ``paired``; names the answers.
             images: the part's images; a set that was attacked before is not attacked again.
         """
-        key = (part.partition(":")[0], images.tobytes())
+        key = (part.side, images.tobytes())
         if key not in self._done:
-            tables = self._labelled(part, key[0], images)
+            tables = self._labelled(part, images)
             self._done[key] = [self._attack(table) for table in tables]
+            self._verbatim[part] = [_verbatim_share(table, self.splits) for table in tables]
         return self._done[key]
 
     def _attack(self, data: Labelled) -> Predictions:
         self._check_tested(data)
         answers = self.metric.probe.fit_predict(data, self.splits)
         self.trained.append(answers)
-        self._verbatim.setdefault(data.name, _verbatim_share(data, self.splits))
         return answers
 
-    def _labelled(self, part: str, side: str, images: Mask) -> list[Labelled]:
-        captions = self.ready.side(side)
+    def _labelled(self, part: PartName, images: Mask) -> list[Labelled]:
+        side, captions = part.side, self.ready.side(part.side)
         captions = captions.take(images[captions.images])
         self._check_words(side, captions)
         grouping = self.ready.groupings[self.metric.attribute.name]
@@ -367,10 +383,8 @@ class _Attack:
 
     def verbatim_share(self) -> dict[str, float]:
         """Share of test captions that stand verbatim in training, of all images of a side."""
-        whole = {n: share for n, share in self._verbatim.items() if "paired" not in n}
-        human = [share for name, share in whole.items() if name != "model"]
-        shares = {"model": whole.get("model", np.nan)}
-        return {**shares, "human": float(np.mean(human)) if human else np.nan}
+        shares = {str(name): self._verbatim.get(name) for name in (MODEL, HUMAN)}
+        return {side: float(np.mean(own)) if own else np.nan for side, own in shares.items()}
 
 
 def _verbatim_share(data: Labelled, splits: Sequence[Split]) -> float:

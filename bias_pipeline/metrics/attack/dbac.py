@@ -16,11 +16,11 @@ from bias_pipeline.metrics.attack.dbac_findings import Findings
 from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Reading, Response, Score
 from bias_pipeline.metrics.counting.tally import choice, support
 from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.metrics.parts import DIRECTIONS, PartName
 from bias_pipeline.metrics.sources import NAIR_2025
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 
-DIRECTIONS = ("a_to_t", "t_to_a")
 RARE = ("merge", "drop")
 
 
@@ -85,8 +85,8 @@ class DBAC(Metric):
             "t_to_a": "tasks tell an attacker more of the {attribute} than in people's captions",
         },
         readings={
-            headline: Reading(f"{headline}:shared", follows=("words", "vocabulary"))
-            for headline in ("a_to_t", "t_to_a")
+            name: Reading(PartName("shared", direction=name), follows=("words", "vocabulary"))
+            for name in DIRECTIONS
         },
         source_identifying=True,
         learnable=True,

@@ -17,6 +17,7 @@ from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.attack.dbac_counts import Counts, FloatArray, IntArray
 from bias_pipeline.metrics.counting.tally import least_share
 from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 
@@ -253,7 +254,16 @@ class Direction:
             quality, overall, self._other(side, weights), self._mentions(side, weights)
         )
 
-    def evaluate(self, weights: FloatArray) -> dict[str, FloatArray]:
+    def part(self, what: str = "", **fields: str) -> PartName:
+        """The name of a number of this direction."""
+        return PartName(what, direction=self.name, **fields)
+
+    def pair(self, g: int, o: int) -> PartName:
+        """The name of the score of a pair: value ``g`` is given, ``o`` of the other variable."""
+        group, task = (g, o) if self.to_task else (o, g)
+        return self.part(group=self.counts.groups[group], object=self.counts.names[task])
+
+    def evaluate(self, weights: FloatArray) -> dict[PartName, FloatArray]:
         """All numbers of the direction, (B, S) each, when images count as often as weighted."""
         model, human = (self._side(side, weights) for side in SIDES)
         given = self._given(weights)
@@ -268,23 +278,23 @@ class Direction:
             )
 
         seeds = np.ones((1, self.n_seeds))
-        found = {"": score(model, human, self.settings.prior)}
-        found |= {f":{prior}": score(model, human, prior) for prior in dbac.PRIORS}
-        found[":priors"] = score(louder, alike, "counts") * seeds
+        found = {self.part(): score(model, human, self.settings.prior)}
+        found |= {self.part(prior): score(model, human, prior) for prior in dbac.PRIORS}
+        found[self.part("priors")] = score(louder, alike, "counts") * seeds
         for name, side in (("model", model), ("human", human)):
-            found[f":quality:{name}"] = side.overall
-            found[f":prior:{name}"] = side.other.mean(axis=-1) * seeds
+            found[self.part("quality", side=name)] = side.overall
+            found[self.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
         pairs = dbac.pair_scores(model, human, given, self.settings.prior)
         found |= {
-            f":{self.values[0][g]}:{self.values[1][o]}": pairs[..., g, o]
+            self.pair(g, o): pairs[..., g, o]
             for g, o in zip(*np.nonzero(self.supported), strict=True)
         }
         if self.by_group:
             found |= {
-                f":group:{name}": self._of_group(g, model, human, given)
+                self.part(group=name): self._of_group(g, model, human, given)
                 for g, name in enumerate(self.counts.groups)
             }
-        return {self.name + name: values for name, values in found.items()}
+        return found
 
     def _of_group(
         self, group: int, model: dbac.Side, human: dbac.Side, given: FloatArray

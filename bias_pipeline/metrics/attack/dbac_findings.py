@@ -11,10 +11,11 @@ from bias_pipeline.metrics.attack.dbac_counts import IntArray
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import Estimate, steady
 from bias_pipeline.text.mentions import neutral_rate
 
-_NEVER_BELOW_ZERO = (":gap", ":prior:model", ":prior:human", ":mentions:model", ":mentions:human")
+_NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
 
 
 class Findings:
@@ -45,7 +46,7 @@ class Findings:
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
         notes = [self._driver(estimates), *self._compare_groups(estimates)]
-        parts = {name: self._part(name, estimate) for name, estimate in estimates.items()}
+        parts: dict[str, Part] = {n: self._part(n, own) for n, own in estimates.items()}
         return Score(
             parts=parts,
             predictions=[p for side in SIDES for p in self.direction.answers[side]],
@@ -60,16 +61,16 @@ class Findings:
             },
         )
 
-    def _compare_groups(self, estimates: dict[str, Estimate]) -> list[str]:
+    def _compare_groups(self, estimates: dict[PartName, Estimate]) -> list[str]:
         """Add the largest gap between groups of an intersection; say which is worst."""
         if not self.direction.by_group:
             return []
-        level, start = self.settings.stats.level, f"{self.name}:group:"
-        groups = {name: estimates[start + name] for name in self.counts.groups}
-        gap = gap_of(groups, level)
+        of = self.direction.part
+        groups = {name: estimates[of(group=name)] for name in self.counts.groups}
+        gap = gap_of(groups, self.settings.stats.level)
         if gap is None:
             return []
-        estimates[f"{self.name}:gap"] = gap.estimate
+        estimates[of("gap")] = gap.estimate
         return [sentence("A→T" if self.to_task else "T→A", groups, gap)]
 
     def _nothing(self) -> Score:
@@ -79,7 +80,7 @@ class Findings:
         arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
         share = f"{100 * self.direction.least:.2g}"
         return Score(
-            parts={self.name: self._part(self.name, absent)},
+            parts={self.name: self._part(self.direction.part(), absent)},
             notes=[
                 f"{arrow} cannot be scored: no {what} is named by {share} % of people's captions "
                 "(metric.min_support) and by the captioner at all"
@@ -87,32 +88,30 @@ class Findings:
             tables={"examples": [], "resample": []},
         )
 
-    def _part(self, name: str, estimate: Estimate) -> Part:
-        side = "human" if name.endswith("human") else "model"
-        captions = self.corpus.side(side)
+    def _part(self, name: PartName, estimate: Estimate) -> Part:
+        captions = self.corpus.side(name.side or "model")
         images = self._images_of(name)
         usable = np.isin(captions.images, images)
         return Part(
             estimate=estimate,
-            unit="quality" if ":quality" in name else "fraction",
-            range=NO_LESS_THAN_NONE if name.endswith(_NEVER_BELOW_ZERO) else None,
+            unit="quality" if name.what == "quality" else "fraction",
+            range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
             n_images=len(images),
             coverage=float(len(images) / (self.counts.group >= 0).sum()),
             neutral_rate=neutral_rate(captions.take(usable), self.settings.attribute),
         )
 
-    def _images_of(self, name: str) -> IntArray:
+    def _images_of(self, name: PartName) -> IntArray:
         """Corpus rows that a number rests on: of a group, those labelled or captioned with it."""
-        _, marked, group = name.partition(":group:")
-        if not marked:
+        if not name.group or name.of_pair:
             return self.images
-        place = self.counts.groups.index(group)
+        place = self.counts.groups.index(name.group)
         if self.to_task:
             return self.images[self.counts.group[self.images] == place]
         named = sum(self.counts.named[side][self.images, place] for side in SIDES)
         return self.images[np.asarray(named) > 0]
 
-    def _descriptive(self) -> dict[str, Estimate]:
+    def _descriptive(self) -> dict[PartName, Estimate]:
         """Numbers that need no attacker: mention rates and the quality of knowing prevalences."""
         labels = self.direction.labels(self.images)
         shares = (
@@ -122,19 +121,22 @@ class Findings:
         )
         probs = np.tile(shares, (len(labels), 1))
         guess = self.settings.scoring.per_guess(probs, labels)
-        found = {":quality:baseline": float(self.settings.scoring.link(np.asarray(guess.mean())))}
+        of = self.direction.part
+        quality = float(self.settings.scoring.link(np.asarray(guess.mean())))
+        found = {of("quality", detail="baseline"): quality}
         for side in SIDES:
             counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
             named = counts[self.images].sum() / self.counts.captions[side][self.images].sum()
-            found[f":mentions:{side}"] = float(named)
+            found[of("mentions", side=side)] = float(named)
         nan = float("nan")
         return {
-            self.name + name: Estimate(value, nan, nan, nan, nan, nan, self.direction.n_seeds)
+            name: Estimate(value, nan, nan, nan, nan, nan, self.direction.n_seeds)
             for name, value in found.items()
         }
 
-    def _driver(self, estimates: Mapping[str, Estimate]) -> str:
-        attackers, priors = (estimates[f"{self.name}:{part}"].value for part in ("none", "priors"))
+    def _driver(self, estimates: Mapping[PartName, Estimate]) -> str:
+        of = self.direction.part
+        attackers, priors = (estimates[of(part)].value for part in ("none", "priors"))
         driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
         arrow = "A->T" if self.to_task else "T->A"
         return (
@@ -142,14 +144,10 @@ class Findings:
             f"priors alone {100 * priors:+.1f}"
         )
 
-    def _amplified(self, estimates: Mapping[str, Estimate]) -> list[tuple[int, int, Estimate]]:
+    def _amplified(self, estimates: Mapping[PartName, Estimate]) -> list[tuple[int, int, Estimate]]:
         """Pairs whose interval lies above 0, the strongest first."""
         pairs = [
-            (
-                int(g),
-                int(o),
-                estimates[f"{self.name}:{self.values[0][g]}:{self.values[1][o]}"],
-            )
+            (int(g), int(o), estimates[self.direction.pair(g, o)])
             for g, o in zip(*np.nonzero(self.supported), strict=True)
         ]
         return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
@@ -164,7 +162,7 @@ class Findings:
             held &= self.counts.objects[self.images, task] > 0
         return self.images[held]
 
-    def _examples(self, estimates: Mapping[str, Estimate]) -> Iterator[dict[str, object]]:
+    def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
         """Up to three captions for each of the ten most amplified pairs."""
         for g, o, estimate in self._amplified(estimates)[:10]:
             for row in self._holders(g, o)[:3]:
@@ -176,7 +174,7 @@ class Findings:
                     "human": record.human[0],
                 }
 
-    def _resample(self, estimates: Mapping[str, Estimate]) -> Iterator[dict[str, object]]:
+    def _resample(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
         """Images of amplified pairs with the weight that makes group and task independent.
 
         The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012):

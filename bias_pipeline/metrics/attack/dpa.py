@@ -11,7 +11,7 @@ import numpy as np
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.declared import NotNegative
@@ -29,6 +29,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.sources import TOKAS_2024
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
@@ -248,6 +249,10 @@ class Question:
     classes: tuple[str, ...]
     lacking: str = ""
 
+    def part(self, what: str = "", **fields: str) -> PartName:
+        """The name of a number of this direction."""
+        return PartName(what, direction=self.name, **fields)
+
     @property
     def images(self) -> IntArray:
         """(M,) rows of the corpus."""
@@ -312,21 +317,21 @@ class _Direction:
             found.append(self.metric.scoring.link(mean))
         return np.stack(found, axis=1)
 
-    def evaluate(self, weights: FloatArray) -> dict[str, FloatArray]:
+    def evaluate(self, weights: FloatArray) -> dict[PartName, FloatArray]:
         """All numbers of the direction, (B, S) each, when images count as often as weighted."""
-        own, name = self.question, self.question.name
+        own, of = self.question, self.question.part
         model, human = (self._quality(side, weights) for side in ("model", "human"))
-        found = {name: normalised(model.mean(axis=-1), human.mean(axis=-1))}
+        found = {of(): normalised(model.mean(axis=-1), human.mean(axis=-1))}
         found |= {
-            f"{name}:quality:model": model.mean(axis=-1),
-            f"{name}:quality:human": human.mean(axis=-1),
-            f"{name}:accuracy": self._mean(own.labels == own.predicted, weights),
+            of("quality", side="model"): model.mean(axis=-1),
+            of("quality", side="human"): human.mean(axis=-1),
+            of("accuracy"): self._mean(own.labels == own.predicted, weights),
         }
         if own.several:
             scores = normalised(model, human)
-            found |= {f"{name}:object:{t}": scores[..., k] for k, t in enumerate(own.classes)}
-            found[f"{name}:mentions:model"] = len(own.classes) * self._mean(own.predicted, weights)
-            found[f"{name}:mentions:human"] = len(own.classes) * self._mean(own.labels, weights)
+            found |= {of(object=t): scores[..., k] for k, t in enumerate(own.classes)}
+            for side, named in (("model", own.predicted), ("human", own.labels)):
+                found[of("mentions", side=side)] = len(own.classes) * self._mean(named, weights)
         return found
 
     def _mean(self, values: Mask | IntArray, weights: FloatArray) -> FloatArray:
@@ -338,19 +343,19 @@ class _Direction:
         """Estimates of all numbers."""
         keys = self.seen.corpus.keys[self.question.images]
         estimates = self.metric.stats.estimate_weighted(keys, self.evaluate)
-        name = self.question.name
         return Score(
             parts={
                 part: _part(part, estimate, self.question, self.seen)
                 for part, estimate in estimates.items()
             },
             predictions=list(self.answers.values()),
-            audit={f"{name}:classes": list(self.question.classes)},
+            audit={f"{self.question.name}:classes": list(self.question.classes)},
             notes=[self._caution(estimates)] if self.question.several else [],
         )
 
-    def _caution(self, estimates: dict[str, Estimate]) -> str:
-        model, human = (estimates[f"a_to_t:mentions:{side}"].value for side in ("model", "human"))
+    def _caution(self, estimates: dict[PartName, Estimate]) -> str:
+        of = self.question.part
+        model, human = (estimates[of("mentions", side=side)].value for side in SIDES)
         return (
             f"A→T: captions name {model:.2f} tasks an image, labels hold {human:.2f}; rare tasks "
             "are easy to guess, so a captioner that says less scores higher"
@@ -363,22 +368,23 @@ def _absent(question: Question, seen: Seen, n_seeds: int) -> Score:
     estimate = Estimate(nan, nan, nan, nan, nan, nan, n_seeds)
     arrow = {"a_to_t": "A→T", "t_to_a": "T→A"}[question.name]
     return Score(
-        parts={question.name: _part(question.name, estimate, question, seen)},
+        parts={question.name: _part(question.part(), estimate, question, seen)},
         notes=[f"{arrow} cannot be scored: {question.lacking}"],
     )
 
 
-def _part(name: str, estimate: Estimate, question: Question, seen: Seen) -> Part:
+_UNITS = {"quality": "quality", "mentions": "per image"}
+
+
+def _part(name: PartName, estimate: Estimate, question: Question, seen: Seen) -> Part:
     images = np.zeros(len(seen.corpus), bool)
     images[question.images] = True
-    side = "human" if name.endswith("human") else "model"
-    unit = "quality" if ":quality" in name else "per image" if ":mentions" in name else "fraction"
     return Part(
         estimate=estimate,
-        unit=unit,
+        unit=_UNITS.get(name.what, "fraction"),
         n_images=len(question.images),
         coverage=float(len(question.images) / seen.labelled.sum()),
-        neutral_rate=seen.neutral_rate(side, images),
+        neutral_rate=seen.neutral_rate(name.side or "model", images),
     )
 
 

@@ -9,18 +9,23 @@ import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.labels import LabelledTaskMetric, counts_of, mention_rates
+from bias_pipeline.metrics.counting.labels import (
+    LabelledTaskMetric,
+    counts_of,
+    mention_rates,
+    mentions_about,
+)
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
-    DIRECTIONS,
     TIES,
     UNDEFINED,
     directional,
     directional_pairs,
 )
 from bias_pipeline.metrics.functional.counts import Counts, known_mean
+from bias_pipeline.metrics.parts import DIRECTIONS, PartName
 from bias_pipeline.metrics.sources import WANG_2021
 from bias_pipeline.stats.bootstrap import Bootstrap
 
@@ -110,31 +115,31 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         self.denominator = choice("denominator", denominator, DENOMINATORS)
         self.undefined = choice("undefined", undefined, UNDEFINED)
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """T->A: A->T goes by labelled groups."""
-        return part.startswith("t_to_a")
+        return part.direction == "t_to_a"
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         sides = self.sides(seen)
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             counts = counts_of(sums, sides.n_groups)
             values = mention_rates(counts)
             for direction in DIRECTIONS:
                 values |= self._direction(counts, direction, seen)
-            for how in DENOMINATORS:
-                values[f"t_to_a:{how}"] = self._headline(counts, "t_to_a", how)
-            return values
+            return values | {
+                PartName(direction="t_to_a", detail=how): self._headline(counts, "t_to_a", how)
+                for how in DENOMINATORS
+            }
 
         return Tally(
             tables=sides.tables(),
             numbers=numbers,
             about=About(sides.images),
             parts={
-                **{f"{d}:undefined": About(sides.images, unit=COUNT) for d in DIRECTIONS},
-                "mentions:model": About(sides.images, unit="per caption"),
-                "mentions:human": About(sides.images, "human", "per observation"),
+                **{_undefined(d): About(sides.images, unit=COUNT) for d in DIRECTIONS},
+                **mentions_about(sides.images),
             },
             audit={"pairs": len(seen.tasks) * sides.n_groups},
             notes=[self.caution()],
@@ -145,13 +150,23 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             counts, direction, tie=self.tie, denominator=denominator, undefined=self.undefined
         )
 
-    def _direction(self, counts: Counts, direction: str, seen: Seen) -> dict[str, FloatArray]:
+    def _direction(self, counts: Counts, direction: str, seen: Seen) -> dict[PartName, FloatArray]:
         pairs = directional_pairs(counts, direction, tie=self.tie, denominator=self.denominator)
         tasks = known_mean(np.swapaxes(pairs, -1, -2), 1)
         of_groups = known_mean(pairs, 1)
         return {
-            direction: self._headline(counts, direction, self.denominator),
-            f"{direction}:undefined": np.isnan(pairs).sum(axis=(-2, -1)),
-            **{f"{direction}:group:{g}": of_groups[:, a] for a, g in enumerate(seen.groups)},
-            **{f"{direction}:object:{o}": tasks[:, t] for t, o in enumerate(seen.tasks)},
+            PartName(direction=direction): self._headline(counts, direction, self.denominator),
+            _undefined(direction): np.isnan(pairs).sum(axis=(-2, -1)),
+            **{
+                PartName(direction=direction, group=g): of_groups[:, a]
+                for a, g in enumerate(seen.groups)
+            },
+            **{
+                PartName(direction=direction, object=o): tasks[:, t]
+                for t, o in enumerate(seen.tasks)
+            },
         }
+
+
+def _undefined(direction: str) -> PartName:
+    return PartName("undefined", direction=direction)

@@ -9,7 +9,12 @@ import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.labels import LabelledTaskMetric, counts_of, mention_rates
+from bias_pipeline.metrics.counting.labels import (
+    LabelledTaskMetric,
+    counts_of,
+    mention_rates,
+    mentions_about,
+)
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
@@ -18,8 +23,11 @@ from bias_pipeline.metrics.functional.amplification import (
     mals,
     mals_tasks,
 )
+from bias_pipeline.metrics.parts import SCORE, PartName
 from bias_pipeline.metrics.sources import ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
+
+UNDEFINED = PartName("undefined")
 
 
 class BiasAmplificationMALS(LabelledTaskMetric):
@@ -82,33 +90,34 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         self.predictions = choice("predictions", predictions, PREDICTIONS)
         self.absent = choice("absent", absent, ABSENT)
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """All but how much is mentioned."""
-        return not part.startswith("mentions")
+        return part.what != "mentions"
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         sides = self.sides(seen)
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             counts = counts_of(sums, sides.n_groups)
             each = mals_tasks(counts, predictions=self.predictions)
-            values = {"score": mals(counts, predictions=self.predictions, absent=self.absent)}
+            values = {SCORE: mals(counts, predictions=self.predictions, absent=self.absent)}
             values |= {
-                f"predictions:{how}": mals(counts, predictions=how, absent=self.absent)
+                PartName("predictions", detail=how): mals(
+                    counts, predictions=how, absent=self.absent
+                )
                 for how in PREDICTIONS
             }
-            values |= {"undefined": np.isnan(each).sum(axis=-1), **mention_rates(counts)}
-            return values | {f"object:{task}": each[:, t] for t, task in enumerate(seen.tasks)}
+            values |= {UNDEFINED: np.isnan(each).sum(axis=-1), **mention_rates(counts)}
+            return values | {PartName(object=o): each[:, t] for t, o in enumerate(seen.tasks)}
 
         return Tally(
             tables=sides.tables(),
             numbers=numbers,
             about=About(sides.images),
             parts={
-                "undefined": About(sides.images, unit=COUNT),
-                "mentions:model": About(sides.images, unit="per caption"),
-                "mentions:human": About(sides.images, "human", "per observation"),
+                UNDEFINED: About(sides.images, unit=COUNT),
+                **mentions_about(sides.images),
             },
             audit={"objects": len(seen.tasks)},
         )

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import About, FloatArray, Mask, Sums
+from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 
 Table = Callable[[str, Mask], sparse.csr_array]
 
@@ -30,27 +31,23 @@ class CaptionSides:
     """
 
     positions: int
-    images: Mapping[str, Mask]
+    images: Mapping[PartName, Mask]
 
     @classmethod
     def of(cls, seen: Seen, positions: int) -> CaptionSides:
         """The sides of a corpus."""
         has = {side: seen.labelled & seen.has(side) for side in ("model", "human")}
         both = has["model"] & has["human"]
-        images = {**has, "model:paired": both, "human:paired": both}
+        described = {MODEL: has["model"], HUMAN: has["human"]}
+        images = {**described, MODEL_PAIRED: both, HUMAN_PAIRED: both}
         most = int(seen.corpus.human.positions.max(initial=-1)) + 1
         kept = {part: own for part, own in images.items() if own.any()}
         return cls(min(positions, most), kept)
 
-    def about(self, part: str, unit: str = "fraction") -> About:
+    def about(self, part: PartName, unit: str = "fraction") -> About:
         """What a part rests on; what is said of one side alone is never negative."""
         most = 1.0 if unit == "fraction" else np.inf
-        return About(self.images[part], part.partition(":")[0], unit, (0.0, most))
-
-    @property
-    def best(self) -> str:
-        """The part whose support decides what is counted: people's, if both sides are there."""
-        return "human:paired" if "human:paired" in self.images else "model"
+        return About(self.images[part], part.side, unit, (0.0, most))
 
     def tables(self, seen: Seen, make: Table) -> dict[str, sparse.csr_array]:
         """A table for each part, of people one for each position.
@@ -61,20 +58,21 @@ class CaptionSides:
         """
         found = {}
         for part, images in self.images.items():
-            side = part.partition(":")[0]
-            captions = seen.corpus.side(side)
-            for k in range(self.positions if side == "human" else 1):
+            captions = seen.corpus.side(part.side)
+            for k in range(self._positions(part)):
                 chosen = images[captions.images] & (captions.positions == k)
-                found[key(part, k)] = make(side, chosen)
+                found[key(part, k)] = make(part.side, chosen)
         return found
 
-    def each(self, part: str, sums: Sums) -> list[FloatArray]:
+    def each(self, part: PartName, sums: Sums) -> list[FloatArray]:
         """The sums of a part, one for each position."""
-        count = self.positions if part.startswith("human") else 1
-        return [sums[key(part, k)] for k in range(count)]
+        return [sums[key(part, k)] for k in range(self._positions(part))]
+
+    def _positions(self, part: PartName) -> int:
+        return self.positions if part.side == "human" else 1
 
 
-def key(part: str, position: int) -> str:
+def key(part: PartName, position: int) -> str:
     """Name of a part's table."""
     return f"{part}:{position}"
 

@@ -37,11 +37,15 @@ from bias_pipeline.metrics.functional.cooccurrence import (
     skew,
 )
 from bias_pipeline.metrics.functional.counts import weighted_mean
+from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
 from bias_pipeline.metrics.sources import HENDRICKS_2018, LIN_2019, SESHADRI_2024, ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 GROUPS = ("captions", "labels")
 AGGREGATES = ("weighted", "per_object")
+
+
+UNDEFINED = PartName("undefined")
 
 
 class Cooccurrence(TaskMetric):
@@ -129,7 +133,7 @@ class Cooccurrence(TaskMetric):
         self.aggregate = choice("aggregate", aggregate, AGGREGATES)
         self.positions = positions
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """All, unless groups are labelled."""
         return self.groups == "captions"
 
@@ -146,10 +150,10 @@ class Cooccurrence(TaskMetric):
 
         tables = sides.tables(seen, table)
         kept = self._kept(seen, sides, tables)
-        if "human:paired" in sides.images and seen.has_objects:
-            tables["images"] = only(seen.objects, sides.images["human:paired"])
+        if HUMAN_PAIRED in sides.images and seen.has_objects:
+            tables["images"] = only(seen.objects, sides.images[HUMAN_PAIRED])
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             pairs = {
                 part: [by_group(own, n_groups) for own in sides.each(part, sums)]
                 for part in sides.images
@@ -158,9 +162,9 @@ class Cooccurrence(TaskMetric):
             pooled = {part: np.sum(each, axis=0) for part, each in pairs.items()}
             weights = self._weights(pooled, kept)
             values = {part: weighted_mean(own, weights) for part, own in skews.items()}
-            values["undefined"] = np.isnan(skews["model"]).sum(axis=-1)
+            values[UNDEFINED] = np.isnan(skews[MODEL]).sum(axis=-1)
             values |= self._ratios(pooled, seen)
-            if "human:paired" in pairs:
+            if HUMAN_PAIRED in pairs:
                 values |= self._compared(skews, pooled, weights, seen)
             if "images" in sums:
                 values |= self._distances(pooled, sums["images"], seen, sides.positions)
@@ -169,83 +173,83 @@ class Cooccurrence(TaskMetric):
         return Tally(
             tables=tables,
             numbers=numbers,
-            about=About(sides.images.get("model:paired", sides.images["model"])),
+            about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts=self._about(sides, seen),
             audit={"objects_without_support": len(seen.tasks) - len(kept)},
-            notes=[] if "human" in sides.images else ["no human captions: there is no score"],
+            notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
         )
 
-    def _weights(self, pooled: dict[str, FloatArray], kept: IntArray) -> FloatArray:
+    def _weights(self, pooled: dict[PartName, FloatArray], kept: IntArray) -> FloatArray:
         """(B, T) how heavy each object is in a mean, 0 for those that do not count."""
-        named = pooled["human" if "human" in pooled else "model"].sum(axis=-2)
+        named = pooled[HUMAN if HUMAN in pooled else MODEL].sum(axis=-2)
         counted = np.zeros_like(named)
         counted[:, kept] = named[:, kept] if self.aggregate == "weighted" else 1.0
         return counted
 
-    def _ratios(self, pooled: dict[str, FloatArray], seen: Seen) -> dict[str, FloatArray]:
+    def _ratios(self, pooled: dict[PartName, FloatArray], seen: Seen) -> dict[PartName, FloatArray]:
         first = seen.groups.index(self.numerator)
         return {
-            f"object:{task}:{side}": group_shares(pooled[side])[:, first, t]
-            for side in ("model", "human")
-            if side in pooled
+            PartName(object=task, side=part.side): group_shares(pooled[part])[:, first, t]
+            for part in (MODEL, HUMAN)
+            if part in pooled
             for t, task in enumerate(seen.tasks)
         }
 
     def _compared(
         self,
-        skews: dict[str, FloatArray],
-        pooled: dict[str, FloatArray],
+        skews: dict[PartName, FloatArray],
+        pooled: dict[PartName, FloatArray],
         weights: FloatArray,
         seen: Seen,
-    ) -> dict[str, FloatArray]:
-        increase = skews["model:paired"] - skews["human:paired"]
-        disparity = bias_disparity(pooled["model:paired"], pooled["human:paired"])
+    ) -> dict[PartName, FloatArray]:
+        increase = skews[MODEL_PAIRED] - skews[HUMAN_PAIRED]
+        disparity = bias_disparity(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED])
         return {
-            "score": weighted_mean(increase, weights),
-            **{f"object:{task}": increase[:, t] for t, task in enumerate(seen.tasks)},
+            SCORE: weighted_mean(increase, weights),
+            **{PartName(object=task): increase[:, t] for t, task in enumerate(seen.tasks)},
             **{
-                f"disparity:{group}:{task}": disparity[:, a, t]
+                PartName("disparity", group=group, object=task): disparity[:, a, t]
                 for a, group in enumerate(seen.groups)
                 for t, task in enumerate(seen.tasks)
             },
         }
 
     def _distances(
-        self, pooled: dict[str, FloatArray], images: FloatArray, seen: Seen, positions: int
-    ) -> dict[str, FloatArray]:
-        found = mention_distance(pooled["model:paired"], pooled["human:paired"] / positions, images)
-        return {f"distance:{group}": found[:, a] for a, group in enumerate(seen.groups)}
+        self, pooled: dict[PartName, FloatArray], images: FloatArray, seen: Seen, positions: int
+    ) -> dict[PartName, FloatArray]:
+        found = mention_distance(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED] / positions, images)
+        return {PartName("distance", group=g): found[:, a] for a, g in enumerate(seen.groups)}
 
-    def _about(self, sides: CaptionSides, seen: Seen) -> dict[str, About]:
+    def _about(self, sides: CaptionSides, seen: Seen) -> dict[PartName, About]:
         parts = {part: sides.about(part) for part in sides.images}
         parts |= {
-            f"object:{task}:{side}": sides.about(side)
-            for side in ("model", "human")
-            if side in sides.images
+            PartName(object=task, side=part.side): sides.about(part)
+            for part in (MODEL, HUMAN)
+            if part in sides.images
             for task in seen.tasks
         }
-        both = sides.images.get("model:paired", sides.images["model"])
+        both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
         parts |= {
-            f"disparity:{group}:{task}": About(both, unit="change")
+            PartName("disparity", group=group, object=task): About(both, unit="change")
             for group in seen.groups
             for task in seen.tasks
         }
-        return {**parts, "undefined": sides.about("model", COUNT)}
+        return {**parts, UNDEFINED: sides.about(MODEL, COUNT)}
 
     def _kept(
         self, seen: Seen, sides: CaptionSides, tables: dict[str, sparse.csr_array]
     ) -> IntArray:
-        part = "human" if "human" in sides.images else "model"
+        part = HUMAN if HUMAN in sides.images else MODEL
         sums = {name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()}
         named = [by_group(own, len(seen.groups))[0].sum(axis=0) for own in sides.each(part, sums)]
         n_images = int(sides.images[part].sum())
         least = least_share(self.min_support, n_images)
         kept = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
         if not len(kept):
-            unsaid = seen.unsaid("model") if self.rests_on_names("score") else ""
+            unsaid = seen.unsaid("model") if self.rests_on_names(SCORE) else ""
             raise NotApplicableError(
                 unsaid
-                or f"no object is named with one group in {100 * least:.2g} % of {part} captions; "
-                "lower metric.min_support"
+                or f"no object is named with one group in {100 * least:.2g} % of {part.side} "
+                "captions; lower metric.min_support"
             )
         return kept

@@ -30,6 +30,7 @@ from bias_pipeline.metrics.counting.tally import (
     support,
 )
 from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons
+from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
 from bias_pipeline.metrics.sources import FOULDS_2020
 from bias_pipeline.stats.bootstrap import Bootstrap
 
@@ -107,7 +108,7 @@ class DifferentialFairness(TaskMetric):
         self.min_support = support(min_support)
         self.positions = positions
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """None: groups are labelled."""
         return False
 
@@ -123,7 +124,7 @@ class DifferentialFairness(TaskMetric):
             counts = [crossed(group, named, n_groups), one_hot(group, n_groups)]
             return seen.by_image(side, sparse.csr_array(sparse.hstack(counts)))
 
-        def of(part: str, sums: Sums) -> tuple[FloatArray, FloatArray]:
+        def of(part: PartName, sums: Sums) -> tuple[FloatArray, FloatArray]:
             whole, single = [], []
             for own in sides.each(part, sums):
                 joint, groups = by_group(own[:, :-n_groups], n_groups), own[:, -n_groups:]
@@ -131,36 +132,35 @@ class DifferentialFairness(TaskMetric):
                 single.append(epsilons(joint, groups, self.prior))
             return mean_of(whole), mean_of(single)
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             found = {part: of(part, sums) for part in sides.images}
             values = {part: own[0] for part, own in found.items()}
-            if "model:paired" in found:
-                values["score"] = values["model:paired"] - values["human:paired"]
+            if MODEL_PAIRED in found:
+                values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
             return values | self._objects(found, tasks)
 
         parts = {part: sides.about(part, "nat") for part in sides.images}
-        people = parts.get("human", parts["model"])
-        parts |= {f"object:{task}:human": people for task in tasks}
-        parts |= {f"object:{task}:model": parts["model"] for task in tasks}
+        people = parts.get(HUMAN, parts[MODEL])
+        parts |= {PartName(object=task, side="human"): people for task in tasks}
+        parts |= {PartName(object=task, side="model"): parts[MODEL] for task in tasks}
         return Tally(
             tables=sides.tables(seen, table),
             numbers=numbers,
-            about=About(sides.images.get("model:paired", sides.images["model"]), unit="nat"),
+            about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL]), unit="nat"),
             parts=parts,
             audit={"tasks": tasks, "tasks_without_support": len(seen.tasks) - len(tasks)},
-            notes=[] if "human" in sides.images else ["no human captions: there is no score"],
+            notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
         )
 
     def _objects(
-        self, found: dict[str, tuple[FloatArray, FloatArray]], tasks: Sequence[str]
-    ) -> dict[str, FloatArray]:
+        self, found: dict[PartName, tuple[FloatArray, FloatArray]], tasks: Sequence[str]
+    ) -> dict[PartName, FloatArray]:
         single = {part: own[1] for part, own in found.items()}
-        if "model:paired" in single:
-            single["score"] = single["model:paired"] - single["human:paired"]
-        names = {"score": "", "model": ":model", "human": ":human"}
+        if MODEL_PAIRED in single:
+            single[SCORE] = single[MODEL_PAIRED] - single[HUMAN_PAIRED]
         return {
-            f"object:{task}{names[part]}": single[part][:, t]
-            for part in names
+            PartName(object=task, side=part.side): single[part][:, t]
+            for part in (SCORE, MODEL, HUMAN)
             if part in single
             for t, task in enumerate(tasks)
         }
@@ -171,23 +171,23 @@ class DifferentialFairness(TaskMetric):
         Raises:
             NotApplicableError: if there is none, or the captioner names none of them.
         """
-        side = "human" if "human" in sides.images else "model"
-        named, captions = _naming(seen, sides, side)
-        least = least_share(self.min_support, int(sides.images[side].sum()))
+        part = HUMAN if HUMAN in sides.images else MODEL
+        named, captions = _naming(seen, sides, part)
+        least = least_share(self.min_support, int(sides.images[part].sum()))
         kept = np.flatnonzero(named / captions >= least)
         if not len(kept):
             raise NotApplicableError(
                 f"captioner {seen.corpus.captioner!r}: no task is named in {100 * least:.2g} % of "
-                f"{side} captions; lower metric.min_support"
+                f"{part.side} captions; lower metric.min_support"
             )
-        if not _naming(seen, sides, "model")[0][kept].any():
+        if not _naming(seen, sides, MODEL)[0][kept].any():
             raise NotApplicableError(
                 f"captioner {seen.corpus.captioner!r} names no task: nothing can be said"
             )
         return kept
 
 
-def _naming(seen: Seen, sides: CaptionSides, side: str) -> tuple[FloatArray, int]:
-    """(T,) captions of a side that name each task, and how many captions there are."""
-    chosen = sides.images[side][seen.images(side)]
-    return np.asarray(seen.mentions(side)[chosen].sum(axis=0), np.float64), int(chosen.sum())
+def _naming(seen: Seen, sides: CaptionSides, part: PartName) -> tuple[FloatArray, int]:
+    """(T,) captions of a part that name each task, and how many captions there are."""
+    chosen = sides.images[part][seen.images(part.side)]
+    return np.asarray(seen.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

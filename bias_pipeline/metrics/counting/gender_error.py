@@ -22,11 +22,14 @@ from bias_pipeline.metrics.counting.tally import (
     choice,
 )
 from bias_pipeline.metrics.functional import groups
+from bias_pipeline.metrics.parts import HUMAN, SCORE, PartName
 from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 OVER = ("all", "named")
 MOST_EXAMPLES = 12
+NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
+NAMED_INCREASE = PartName("named", detail="increase")
 
 
 class GenderError(CountingMetric):
@@ -89,28 +92,27 @@ class GenderError(CountingMetric):
         about = {side: About(seen.labelled & seen.has(side), side, range=SHARE) for side in sides}
         n_groups = len(seen.groups)
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             found = {side: outcomes_of(sums[side], n_groups) for side in sides}
             rates = groups.rates(found["model"])
             values = {
-                "score": groups.error(found["model"], self.over),
-                "named": groups.error(found["model"], "named"),
+                SCORE: groups.error(found["model"], self.over),
+                NAMED: groups.error(found["model"], "named"),
             }
             if "human" in found:
-                values["human"] = groups.error(found["human"], self.over)
-                values["named:human"] = groups.error(found["human"], "named")
-                values["named:increase"] = values["named"] - values["named:human"]
-            values |= {f"group:{name}": rates[:, a, 1] for a, name in enumerate(seen.groups)}
-            return values
+                values[HUMAN] = groups.error(found["human"], self.over)
+                values[NAMED_HUMAN] = groups.error(found["human"], "named")
+                values[NAMED_INCREASE] = values[NAMED] - values[NAMED_HUMAN]
+            return values | {PartName(group=g): rates[:, a, 1] for a, g in enumerate(seen.groups)}
 
         return Tally(
             tables={side: outcome_table(seen, side) for side in sides},
             numbers=numbers,
             about=about["model"],
             parts={
-                "human": about[sides[-1]],
-                "named:human": about[sides[-1]],
-                "named:increase": About(about["model"].images),
+                HUMAN: about[sides[-1]],
+                NAMED_HUMAN: about[sides[-1]],
+                NAMED_INCREASE: About(about["model"].images),
             },
         )
 

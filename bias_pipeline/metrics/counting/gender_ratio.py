@@ -21,8 +21,11 @@ from bias_pipeline.metrics.counting.tally import (
     one_hot,
 )
 from bias_pipeline.metrics.functional.groups import ratio
+from bias_pipeline.metrics.parts import HUMAN, MODEL, SCORE, PartName
 from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
+
+CAPTIONS = PartName("captions", side="human")
 
 
 class GenderRatio(CountingMetric):
@@ -75,9 +78,9 @@ class GenderRatio(CountingMetric):
         super().__init__(attribute, stats, words)
         self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """All but the ratio of the labels."""
-        return part != "human"
+        return part != HUMAN
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
@@ -90,23 +93,24 @@ class GenderRatio(CountingMetric):
         images = seen.labelled & seen.has("model")
         people = seen.labelled & seen.has("human")
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
-            found = {name: ratio(own, first) for name, own in sums.items()}
-            return {"score": found["model"] - found["human"], **found}
-
         tables = {
-            "model": _named(seen, "model"),
-            "human": one_hot(np.where(images, seen.codes, -1), 2),
+            MODEL: _named(seen, "model"),
+            HUMAN: one_hot(np.where(images, seen.codes, -1), 2),
         }
         if people.any():
-            tables["captions:human"] = _named(seen, "human")
+            tables[CAPTIONS] = _named(seen, "human")
+
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
+            found = {name: ratio(sums[name], first) for name in tables}
+            return {SCORE: found[MODEL] - found[HUMAN], **found}
+
         return Tally(
-            tables=tables,
+            tables={str(name): table for name, table in tables.items()},
             numbers=numbers,
             about=About(images, unit="ratio"),
             parts={
-                "score": About(images, unit="difference"),
-                "captions:human": About(people, "human", "ratio"),
+                SCORE: About(images, unit="difference"),
+                CAPTIONS: About(people, "human", "ratio"),
             },
         )
 

@@ -18,10 +18,12 @@ from bias_pipeline.metrics.counting.tally import (
     Tally,
 )
 from bias_pipeline.metrics.functional import groups
+from bias_pipeline.metrics.parts import HUMAN, SCORE, PartName
 from bias_pipeline.metrics.sources import HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 
-_OUTCOMES = ("group", "incorrect", "other")
+_OUTCOMES = ("", "incorrect", "other")  # named rightly is what a group is known by
+DIVERGENCE = PartName("divergence")
 
 
 class GroupAccuracy(CountingMetric):
@@ -73,14 +75,14 @@ class GroupAccuracy(CountingMetric):
         sides = [side for side in SIDES if (seen.labelled & seen.has(side)).any()]
         about = {side: About(seen.labelled & seen.has(side), side, range=SHARE) for side in sides}
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             rates = {s: groups.rates(outcomes_of(sums[s], len(seen.groups))) for s in sides}
             own = rates["model"]
-            values = {"score": _gap(own), "divergence": groups.divergence(own)}
+            values = {SCORE: _gap(own), DIVERGENCE: groups.divergence(own)}
             if "human" in rates:
-                values["human"] = _gap(rates["human"])
+                values[HUMAN] = _gap(rates["human"])
             return values | {
-                f"{outcome}:{name}": own[:, a, c]
+                PartName(outcome, group=name): own[:, a, c]
                 for c, outcome in enumerate(_OUTCOMES)
                 for a, name in enumerate(seen.groups)
             }
@@ -90,7 +92,7 @@ class GroupAccuracy(CountingMetric):
             tables={side: outcome_table(seen, side) for side in sides},
             numbers=numbers,
             about=about["model"],
-            parts={"divergence": bits, "human": about[sides[-1]]},
+            parts={DIVERGENCE: bits, HUMAN: about[sides[-1]]},
         )
 
 

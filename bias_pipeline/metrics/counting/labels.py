@@ -12,6 +12,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
+    About,
     FloatArray,
     IntArray,
     Mask,
@@ -24,6 +25,7 @@ from bias_pipeline.metrics.counting.tally import (
     only,
 )
 from bias_pipeline.metrics.functional.counts import Counts, share
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 LABELS = ("objects", "union", "each")
@@ -177,13 +179,28 @@ def counts_of(sums: Sums, n_groups: int) -> Counts:
     )
 
 
-def mention_rates(counts: Counts) -> dict[str, FloatArray]:
-    """How many tasks an observation names or holds on average, by captions and by labels."""
+def mention_rates(counts: Counts, of: str = "") -> dict[PartName, FloatArray]:
+    """How many tasks an observation names or holds on average, by captions and by labels.
+
+    Args:
+        counts: of tasks.
+        of: what stands in the stead of tasks.
+    """
     return {
-        "mentions:model": share(
+        PartName("mentions", side="model", detail=of): share(
             counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)
         ),
-        "mentions:human": share(counts.labels.sum(axis=(-2, -1)), counts.total),
+        PartName("mentions", side="human", detail=of): share(
+            counts.labels.sum(axis=(-2, -1)), counts.total
+        ),
+    }
+
+
+def mentions_about(images: Mask, of: str = "") -> dict[PartName, About]:
+    """What :func:`mention_rates` rest on."""
+    return {
+        PartName("mentions", side="model", detail=of): About(images, unit="per caption"),
+        PartName("mentions", side="human", detail=of): About(images, "human", "per observation"),
     }
 
 

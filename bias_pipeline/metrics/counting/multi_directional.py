@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -18,14 +19,19 @@ from bias_pipeline.metrics.counting.labels import (
     Sides,
     counts_of,
     mention_rates,
+    mentions_about,
 )
 from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
-from bias_pipeline.metrics.functional.amplification import DENOMINATORS, DIRECTIONS, association
+from bias_pipeline.metrics.functional.amplification import DENOMINATORS, association
 from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
 from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
+from bias_pipeline.metrics.parts import DIRECTIONS, PartName
 from bias_pipeline.metrics.sources import ZHAO_2023
 from bias_pipeline.stats.bootstrap import Bootstrap
+
+N_SETS = PartName("sets")
+MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 
 
 class MultiDirectional(LabelledTaskMetric):
@@ -107,27 +113,28 @@ class MultiDirectional(LabelledTaskMetric):
         self.absolute = absolute
         self.denominator = choice("denominator", denominator, DENOMINATORS)
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """T->A and Multi_MALS: A->T goes by labelled groups."""
-        return part.startswith(("t_to_a", "mals"))
+        return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
         sides = self._of_sets(seen)
         n_sets = sides.labelled.shape[1]
 
-        def numbers(sums: Sums) -> dict[str, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
             counts = counts_of(sums, sides.n_groups)
-            values = {f"{name}:sets": v for name, v in mention_rates(counts).items()}
-            values["mals"], values["mals:variance"] = multi_mals(counts)
+            values = mention_rates(counts, "sets")
+            values[MALS], values[MALS_VARIANCE] = multi_mals(counts)
             signs = association(counts)
             for name in DIRECTIONS:
                 pairs = multi_pairs(counts, name, denominator=self.denominator)
-                absolute, signed, values[f"{name}:variance"] = summary(pairs, signs)
-                values[name] = absolute if self.absolute else signed
-                values[f"{name}:signed"] = signed
-                values[f"{name}:undefined"] = np.isnan(pairs).sum(axis=(-2, -1))
-            return {**values, "sets": np.full(len(sums["groups"]), float(n_sets))}
+                of = partial(PartName, direction=name)
+                absolute, signed, values[of("variance")] = summary(pairs, signs)
+                values[of()] = absolute if self.absolute else signed
+                values[of("signed")] = signed
+                values[of("undefined")] = np.isnan(pairs).sum(axis=(-2, -1))
+            return {**values, N_SETS: np.full(len(sums["groups"]), float(n_sets))}
 
         count = About(sides.images, unit=COUNT)
         headline = About(sides.images, range=(0.0, 1.0) if self.absolute else None)
@@ -136,11 +143,10 @@ class MultiDirectional(LabelledTaskMetric):
             numbers=numbers,
             about=About(sides.images),
             parts={
-                "sets": count,
-                **dict.fromkeys(DIRECTIONS, headline),
-                **{f"{d}:undefined": count for d in DIRECTIONS},
-                "mentions:model:sets": About(sides.images, unit="per caption"),
-                "mentions:human:sets": About(sides.images, "human", "per observation"),
+                N_SETS: count,
+                **{PartName(direction=d): headline for d in DIRECTIONS},
+                **{PartName("undefined", direction=d): count for d in DIRECTIONS},
+                **mentions_about(sides.images, "sets"),
             },
             audit={"sets": n_sets},
             notes=[self.caution()],

@@ -25,6 +25,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.hashing import UIntArray, stream
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.counting.seen import Seen
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 IntArray = npt.NDArray[np.int64]
@@ -120,9 +121,9 @@ class Tally:
     """
 
     tables: Mapping[str, sparse.csr_array]
-    numbers: Callable[[Sums], Mapping[str, FloatArray]]
+    numbers: Callable[[Sums], Mapping[PartName, FloatArray]]
     about: About
-    parts: Mapping[str, About] = field(default_factory=dict)
+    parts: Mapping[PartName, About] = field(default_factory=dict)
     audit: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -188,7 +189,7 @@ class CountingMetric(Metric):
             NotApplicableError: if the data do not permit the metric.
         """
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """Whether a number is about the groups that captions name.
 
         It is absent then where they name next to none: silence is no merit.
@@ -210,7 +211,7 @@ class CountingMetric(Metric):
             for name, own in about.items()
             if self.rests_on_names(name) and (why := rests_on.unsaid(own.side))
         }
-        parts = {}
+        parts: dict[str, Part] = {}
         for name, own in about.items():
             estimate = _ABSENT if name in absent else estimates[name]
             n_images = rests_on.n_images(own.images)
@@ -334,13 +335,13 @@ class _Resting:
         return self._rates[key]
 
 
-def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[str, Estimate]:
+def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[PartName, Estimate]:
     used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
     rows = np.flatnonzero((used > 0) | tally.about.images)
     bundles = Bundles(rows, keys, sum(t.shape[1] for t in tally.tables.values()))
     sums = {name: bundles.sums(table) for name, table in tally.tables.items()}
 
-    def evaluate(weights: FloatArray) -> dict[str, FloatArray]:
+    def evaluate(weights: FloatArray) -> dict[PartName, FloatArray]:
         found = tally.numbers({name: weights @ own for name, own in sums.items()})
         return {name: np.asarray(values)[:, None] for name, values in found.items()}
 

@@ -15,7 +15,6 @@ from bias_pipeline.metrics.functional.counts import Counts, known_mean, share
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-DIRECTIONS = ("a_to_t", "t_to_a")
 TIES = ("zero", "negative")
 DENOMINATORS = ("images", "named")
 PREDICTIONS = ("joint", "task", "group")

@@ -46,12 +46,14 @@ from bias_pipeline.metrics.functional.quality import (
     closest_lengths,
 )
 from bias_pipeline.metrics.meteor import ABSENT, available, meteor
+from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
 from bias_pipeline.metrics.sources import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words
 
 DOCUMENTS = ("corpus", "scored")
 _UNIT = "CIDEr-D"
+METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
 _TOO_FEW = (
     "no image has two human captions or more: people's captions cannot be held against each "
@@ -140,7 +142,7 @@ class Quality(CountingMetric):
         self.sigma = sigma
         self.meteor = meteor
 
-    def rests_on_names(self, part: str) -> bool:
+    def rests_on_names(self, part: PartName) -> bool:
         """None: groups are labelled."""
         return False
 
@@ -157,24 +159,24 @@ class Quality(CountingMetric):
         tables = {name: table for own in folds.values() for name, table in own.items()}
         values = _Values(seen.groups, {part: tuple(own) for part, own in folds.items()})
         parts = _abouts(seen, sets)
-        notes = [] if "score" in parts else [_TOO_FEW]
+        notes = [] if SCORE in parts else [_TOO_FEW]
         if self.meteor:
-            tables["meteor"] = self._meteor(described, sets["model"])
-            parts["meteor:model"] = About(sets["model"])
+            tables["meteor"] = self._meteor(described, sets[MODEL])
+            parts[METEOR] = About(sets[MODEL])
             notes += [] if available() else [ABSENT]
-        about = parts.get("score", parts["model"])
+        about = parts.get(SCORE, parts[MODEL])
         audit = {"documents": self.documents, "n_documents": described.n_documents(self, sets)}
         return Tally(tables, values.of, about, parts, audit, notes)
 
     def _folds(
-        self, described: _Described, sets: Mapping[str, Mask]
-    ) -> Iterator[tuple[str, dict[str, sparse.csr_array]]]:
+        self, described: _Described, sets: Mapping[PartName, Mask]
+    ) -> Iterator[tuple[PartName, dict[str, sparse.csr_array]]]:
         """Each side's tables of sums, one for each caption position left out."""
         crossing = described.crossing
         for part, images in sets.items():
             tables = {}
-            for k in range(self.positions if part != "model" else 1):
-                left_out = k if part != "model" else None
+            for k in range(self.positions if part != MODEL else 1):
+                left_out = k if part != MODEL else None
                 own = described.candidates(part, images, k)
                 if len(own):
                     sums = self._sums(described, own, left_out, sets)
@@ -182,7 +184,11 @@ class Quality(CountingMetric):
             yield part, tables
 
     def _sums(
-        self, described: _Described, own: IntArray, left_out: int | None, sets: Mapping[str, Mask]
+        self,
+        described: _Described,
+        own: IntArray,
+        left_out: int | None,
+        sets: Mapping[PartName, Mask],
     ) -> FloatArray:
         """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams.
 
@@ -208,7 +214,7 @@ class Quality(CountingMetric):
 
     def _meteor(self, described: _Described, images: Mask) -> sparse.csr_array:
         """(N, 2) a row an image: 1 and its METEOR."""
-        own = described.candidates("model", images, 0)
+        own = described.candidates(MODEL, images, 0)
         rows = described.references(described.images[own], None)
         texts: dict[int, list[str]] = {}
         for row in rows:
@@ -263,23 +269,23 @@ class _Described:
         model, human = self.words
         return model.text(row) if row < len(model) else human.text(row - len(model))
 
-    def sets(self) -> dict[str, Mask]:
+    def sets(self) -> dict[PartName, Mask]:
         """Part to the images it rests on, of those that have references and a group."""
         n_human = np.bincount(self.words[1].images, minlength=self.n_images)
         labelled, modelled = self.seen.labelled, self.seen.has("model")
         sets = {
-            "model": labelled & modelled & (n_human > 0),
-            "human": labelled & (n_human > 1),
-            "model:paired": labelled & modelled & (n_human > 1),
+            MODEL: labelled & modelled & (n_human > 0),
+            HUMAN: labelled & (n_human > 1),
+            MODEL_PAIRED: labelled & modelled & (n_human > 1),
         }
-        sets["human:paired"] = sets["model:paired"]
-        return {part: own for part, own in sets.items() if own.any()} if sets["model"].any() else {}
+        sets[HUMAN_PAIRED] = sets[MODEL_PAIRED]
+        return {part: own for part, own in sets.items() if own.any()} if sets[MODEL].any() else {}
 
-    def candidates(self, part: str, images: Mask, k: int) -> IntArray:
+    def candidates(self, part: PartName, images: Mask, k: int) -> IntArray:
         """Rows of what is scored when position k is left out, in the order of images."""
-        position = k if part.startswith("human") else -1
+        position = k if part.side == "human" else -1
         chosen = images[self.images] & (self.positions == position)
-        if part == "model:paired":  # on the images whose people's caption is scored too
+        if part == MODEL_PAIRED:  # on the images whose people's caption is scored too
             there = np.zeros(self.n_images, bool)
             there[self.images[self.positions == k]] = True
             chosen &= there[self.images]
@@ -294,18 +300,18 @@ class _Described:
         )
 
     def frequencies(
-        self, metric: Quality, left_out: int | None, sets: Mapping[str, Mask]
+        self, metric: Quality, left_out: int | None, sets: Mapping[PartName, Mask]
     ) -> tuple[list[FloatArray], int]:
         """Document frequencies without the position left out, and the number of documents."""
         documents = self.documents(metric, sets)
         rows = self.references(np.flatnonzero(documents), left_out)
         return document_frequencies(self.ngrams.take(rows), self.images[rows]), int(documents.sum())
 
-    def documents(self, metric: Quality, sets: Mapping[str, Mask]) -> Mask:
+    def documents(self, metric: Quality, sets: Mapping[PartName, Mask]) -> Mask:
         """(N,) images that make the document frequencies."""
-        return self.seen.has("human") if metric.documents == "corpus" else sets["model"]
+        return self.seen.has("human") if metric.documents == "corpus" else sets[MODEL]
 
-    def n_documents(self, metric: Quality, sets: Mapping[str, Mask]) -> int:
+    def n_documents(self, metric: Quality, sets: Mapping[PartName, Mask]) -> int:
         """How many images make the document frequencies."""
         return int(self.documents(metric, sets).sum())
 
@@ -325,9 +331,9 @@ class _Values:
     """
 
     groups: tuple[str, ...]
-    folds: Mapping[str, tuple[str, ...]]
+    folds: Mapping[PartName, tuple[str, ...]]
 
-    def of(self, sums: Sums) -> dict[str, FloatArray]:
+    def of(self, sums: Sums) -> dict[PartName, FloatArray]:
         """See :class:`Quality`."""
         by_side = {
             side: [by_group(sums[name], len(self.groups)) for name in names]
@@ -338,29 +344,27 @@ class _Values:
             side: mean_of([_cider(own.sum(axis=1)) for own in t]) for side, t in by_side.items()
         }
         values = dict(whole) | self._bleus(by_side)
-        values |= self._of_groups(cider["model"], ":model")
-        if "model:paired" in whole:
-            values["score"] = whole["model:paired"] - whole["human:paired"]
-            values |= self._of_groups(cider["model:paired"] - cider["human:paired"], "")
+        values |= self._of_groups(cider[MODEL], "model")
+        if MODEL_PAIRED in whole:
+            values[SCORE] = whole[MODEL_PAIRED] - whole[HUMAN_PAIRED]
+            values |= self._of_groups(cider[MODEL_PAIRED] - cider[HUMAN_PAIRED])
         if "meteor" in sums:
-            values["meteor:model"] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
+            values[METEOR] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
         return values
 
-    def _of_groups(self, values: FloatArray, suffix: str) -> dict[str, FloatArray]:
+    def _of_groups(self, values: FloatArray, side: str = "") -> dict[PartName, FloatArray]:
         """From (B, K) values those of each group, and the gap."""
-        named = {f"group:{name}{suffix}": values[:, a] for a, name in enumerate(self.groups)}
-        return {**named, f"gap{suffix}": values.max(axis=-1) - values.min(axis=-1)}
+        named = {PartName(group=g, side=side): values[:, a] for a, g in enumerate(self.groups)}
+        return {**named, PartName("gap", side=side): values.max(axis=-1) - values.min(axis=-1)}
 
-    def _bleus(self, by_side: Mapping[str, list[FloatArray]]) -> dict[str, FloatArray]:
+    def _bleus(self, by_side: Mapping[PartName, list[FloatArray]]) -> dict[PartName, FloatArray]:
         found = {
             side: mean_of([_bleu(own.sum(axis=1)) for own in tables])
             for side, tables in by_side.items()
         }
-        if "model:paired" in found:
-            found["score"] = found.pop("model:paired") - found.pop("human:paired")
-        return {
-            f"bleu_{n}:{side}": values[:, n - 1] for side, values in found.items() for n in ORDERS
-        }
+        if MODEL_PAIRED in found:
+            found[SCORE] = found.pop(MODEL_PAIRED) - found.pop(HUMAN_PAIRED)
+        return {_bleu_of(n, part): own[:, n - 1] for part, own in found.items() for n in ORDERS}
 
 
 def _cider(sums: FloatArray) -> FloatArray:
@@ -374,26 +378,29 @@ def _bleu(sums: FloatArray) -> FloatArray:
     return bleu(sums[..., first:last], sums[..., last:], sums[..., 2], sums[..., 3])
 
 
+def _bleu_of(n: int, part: PartName) -> PartName:
+    return PartName(f"bleu_{n}", side=part.side, detail=part.what)
+
+
 def _never_negative(images: Mask, side: str = "model") -> About:
     return About(images, side, _UNIT, (0.0, np.inf))
 
 
-def _abouts(seen: Seen, sets: Mapping[str, Mask]) -> dict[str, About]:
+def _abouts(seen: Seen, sets: Mapping[PartName, Mask]) -> dict[PartName, About]:
     """What each number rests on."""
-    found = {side: _never_negative(own, side.partition(":")[0]) for side, own in sets.items()}
-    paired = sets.get("model:paired")
+    found = {part: _never_negative(own, part.side) for part, own in sets.items()}
+    paired = sets.get(MODEL_PAIRED)
     if paired is not None:
-        found |= {"score": About(paired, unit=_UNIT), "gap": _never_negative(paired)}
-    found["gap:model"] = found["model"]
-    for side in ("model", "human", "score"):
-        images = sets.get("model:paired" if side == "score" else side)
+        found |= {SCORE: About(paired, unit=_UNIT), PartName("gap"): _never_negative(paired)}
+    found[PartName("gap", side="model")] = found[MODEL]
+    for part in (MODEL, HUMAN, SCORE):
+        images = sets.get(MODEL_PAIRED if part == SCORE else part)
         if images is not None:
-            share_range = None if side == "score" else SHARE
-            about = About(images, "human" if side == "human" else "model", range=share_range)
-            found |= {f"bleu_{n}:{side}": about for n in ORDERS}
+            about = About(images, part.side or "model", range=None if part == SCORE else SHARE)
+            found |= {_bleu_of(n, part): about for n in ORDERS}
     for a, name in enumerate(seen.groups):
-        for part, suffix in (("model:paired", ""), ("model", ":model")):
+        for part, side in ((MODEL_PAIRED, ""), (MODEL, "model")):
             if part in sets:
                 own = sets[part] & (seen.codes == a)
-                found[f"group:{name}{suffix}"] = About(own, unit=_UNIT)
+                found[PartName(group=name, side=side)] = About(own, unit=_UNIT)
     return found

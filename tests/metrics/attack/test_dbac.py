@@ -22,9 +22,10 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
 from bias_pipeline.corpus.split import SplitRule
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.metrics.attack.dbac import DBAC, DIRECTIONS
+from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
+from bias_pipeline.metrics.parts import DIRECTIONS
 from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.align import ConstantAlignment

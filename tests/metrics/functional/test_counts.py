@@ -15,6 +15,7 @@ from scipy import sparse
 from bias_pipeline.metrics.functional import amplification, cooccurrence, fairness, groups, multi
 from bias_pipeline.metrics.functional.counts import Counts, known_mean
 from bias_pipeline.metrics.functional.task_sets import holds, task_sets
+from bias_pipeline.metrics.parts import DIRECTIONS
 from tests.oracles import oracle
 
 HAND = ("identity", "two_by_two", "zero_cell", "one_attribute_task", "task_never_predicted")
@@ -219,7 +220,7 @@ def counted(own: tuple[np.ndarray, ...]) -> Counts:
 
 def numbers(counts: Counts) -> dict[str, np.ndarray]:
     found = {"mals": amplification.mals(counts)}
-    for direction in amplification.DIRECTIONS:
+    for direction in DIRECTIONS:
         found[direction] = amplification.directional(counts, direction)
         found[f"multi:{direction}"] = multi.multi_directional(counts, direction)[0]
     return found
