@@ -38,6 +38,7 @@ TOLD = 12  # lines of what a failed command printed
 # What a command holds, and why it cannot run wherever that is absent.
 NEEDS: Sequence[tuple[str, str, bool]] = (
     (r"^make (demo|test)\b", "is a job of its own", False),
+    (r"^pip install|^python3 -m venv|activate$", "sets up an environment", False),
     (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", shutil.which("sbatch") is not None),
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
     (r"\bmodels/|--gather|audit mine\.json", "needs the weights of a model", False),
@@ -94,6 +95,9 @@ def prepare(folder: Path) -> None:
         shutil.copy(scenes / "annotations" / "captions.json", folder / name)
     for name in ("objects.json", "instances.json"):
         shutil.copy(scenes / "annotations" / "instances.json", folder / name)
+    (folder / "captions").mkdir()
+    for name, place in {"current.json": other, "new.json": mine}.items():
+        shutil.copy(place, folder / "captions" / name)
     both: list[dict[str, Any]] = [*_json(mine), *_json(other), *_json(other)]
     (folder / "samples.json").write_text(json.dumps(_numbered(both)))
     (folder / "entries.pkl").write_bytes(pickle.dumps(entries()))
@@ -128,6 +132,9 @@ def write_labels(folder: Path, command: str) -> None:
     elif "field:sex" in command:
         sex = {"Male": "m", "Female": "f"}
         lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "m")} for own in images]
+    elif "label_column=sex" in command:
+        sex = {"Male": "1", "Female": "0"}
+        lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "1")} for own in images]
     else:
         lines = images
     text = io.StringIO()

@@ -146,7 +146,39 @@ def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
 
 
 def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:
-    """Lightning's loop; its advice for data loaders does not fit a list in memory."""
+    """Lightning's loop; its advice for data loaders does not fit a list in memory.
+
+    Raises:
+        ResourceError: if the devices are absent.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _trainer(flags(recipe)).fit(module, batches)
+        except SystemExit as stop:
+            if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
+                raise KeyboardInterrupt from stop
+            raise
+
+
+def require_devices(own: Mapping[str, Any]) -> None:
+    """Know before any work that the devices of Lightning's flags are there.
+
+    Raises:
+        ResourceError: if they are not.
+
+    Example:
+        >>> require_devices({"accelerator": "cpu", "devices": 1})
+    """
+    quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _trainer({**own, **dict.fromkeys(quiet, False)})
+
+
+def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
+    """Lightning's trainer, which looks for its devices when it is built."""
+    make_importable()  # before Lightning asks for it
     import pytorch_lightning as pl
     from lightning_fabric.utilities.exceptions import MisconfigurationException
     from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
@@ -155,23 +187,14 @@ def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:
 
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    settings: dict[str, Any] = flags(recipe)
-    # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
-    settings["plugins"] = [LightningEnvironment()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            pl.Trainer(**settings).fit(module, batches)
-        except SystemExit as stop:
-            if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
-                raise KeyboardInterrupt from stop
-            raise
-        except MisconfigurationException as error:  # devices that are not there
-            raise ResourceError(
-                f"trainer.accelerator={settings.get('accelerator')}, "
-                f"trainer.devices={settings.get('devices')}: {error} Choose trainer=cpu, or run "
-                "where there is one"
-            ) from error
+    try:
+        # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
+        return pl.Trainer(**settings, plugins=[LightningEnvironment()])
+    except MisconfigurationException as error:
+        asked = ", ".join(f"trainer.{k}={settings.get(k)}" for k in ("accelerator", "devices"))
+        raise ResourceError(
+            f"{asked}: {error} Choose trainer=cpu, or run where there is one"
+        ) from error
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from bias_pipeline.config.kinds import check_value
@@ -51,5 +52,22 @@ def number(kind: Any) -> Callable[[str], Any]:
         except UsageError as error:
             raise ArgumentTypeError(str(error).removeprefix("=")) from error
         return value
+
+    return read
+
+
+def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
+    """A file that is written in one format, whatever its name says: so the name must say it.
+
+    Example:
+        >>> file_of("HTML", ".html")("bias.html").name
+        'bias.html'
+    """
+
+    def read(text: str) -> Path:
+        path = Path(text)
+        if path.suffix.lower() not in endings:
+            raise ArgumentTypeError(f"{text} is written as {kind}; end it in {endings[0]}")
+        return path
 
     return read

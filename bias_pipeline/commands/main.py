@@ -207,7 +207,7 @@ def _report(words: list[str]) -> int:
         return _push(words[1:])
     from pathlib import Path
 
-    from bias_pipeline.commands.arguments import Parser
+    from bias_pipeline.commands.arguments import Parser, file_of
     from bias_pipeline.io.extras import REPORT
     from bias_pipeline.report.content import report_of_folder
     from bias_pipeline.report.page import save_page
@@ -219,7 +219,8 @@ def _report(words: list[str]) -> int:
         "runs, and a workspace that compares them",
     )
     parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
-    parser.add_argument("--out", type=Path, help="the HTML file (FOLDER/report.html)")
+    page = file_of("HTML", ".html", ".htm")
+    parser.add_argument("--out", type=page, metavar="FILE", help="the page (FOLDER/report.html)")
     parser.add_argument(
         "--export",
         type=Path,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bias_pipeline.corpus.copies import originals
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Configurable, InnerShare, Range
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.io.hashing import stream
 
 IntArray = npt.NDArray[np.int64]
@@ -161,7 +161,7 @@ class SplitRule(Configurable):
         rows = [np.flatnonzero(grouping.codes == k) for k in range(len(grouping.names))]
         sizes = {name: len(group) for name, group in zip(grouping.names, rows, strict=True)}
         if min(sizes.values()) < SMALLEST_GROUP:
-            raise DataError(
+            raise NotApplicableError(
                 f"dataset {corpus.dataset!r}, attribute {attribute!r}: attackers need two groups "
                 f"or more with at least {SMALLEST_GROUP} images each; found "
                 + ", ".join(f"{name} {size}" for name, size in sizes.items())

@@ -35,6 +35,7 @@ from bias_pipeline.io.terminal import say, warn
 from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
+from bias_pipeline.sweeps.devices import check_devices
 from bias_pipeline.sweeps.job import OUTCOME, job
 from bias_pipeline.sweeps.sweep_bar import sweep_bar
 
@@ -79,6 +80,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
         return Finished(Path(config.paths.outputs))
     slurm.check(config)
     check_captioners(overrides, config)
+    check_devices(overrides, options, config)
     folder = _job_folder(config, multirun)
     make_folder(folder)
     started = time.monotonic()

@@ -488,7 +488,9 @@ def test_losses_fall_and_are_kept_with_the_answers(tmp_path: Path) -> None:
     assert curves[0] == curves[1]
 
 
-@pytest.mark.parametrize(("accelerator", "processes"), [("cpu", os.cpu_count()), ("gpu", 1)])
+@pytest.mark.parametrize(
+    ("accelerator", "processes"), [("cpu", len(os.sched_getaffinity(0))), ("gpu", 1)]
+)
 def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes: int) -> None:
     own = probe(trainer=flags(accelerator=accelerator), processes=None)
     assert own.processes == processes

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.commands import auditing
 from bias_pipeline.commands.auditing import plan_for
 from bias_pipeline.commands.main import main
 from bias_pipeline.config.compose import cell
@@ -176,6 +177,25 @@ def test_without_labels_it_says_how_it_is_used(run: Run) -> None:
     assert (code, "--attributes" in text) == (2, True)
 
 
+@pytest.fixture
+def three_angry(scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An audit whose label file has a group that is too small to be split."""
+    ids = [own["image_id"] for own in json.loads(Path(captions(scenes)).read_text())]
+    moods = ["anger"] * 3 + ["awe"] * 60 + ["fear"] * 60
+    lines = [f"{image},{mood}" for image, mood in zip(ids, moods, strict=False)]
+    (tmp_path / "moods.csv").write_text("\n".join(["id,emotion", *lines]))
+    plan = auditing.Plan(["gender_error", "leakage"], [], 1, 1.0)
+    monkeypatch.setattr(auditing, "plan_for", lambda *_: plan)
+    return ["audit", captions(scenes), "--attributes", str(tmp_path / "moods.csv")]
+
+
+def test_e5_an_audit_passes_over_what_a_tiny_group_does_not_permit(
+    run: Run, three_angry: list[str]
+) -> None:
+    code, text = run(*three_angry)
+    assert (code, "skipped: metric=leakage" in text, "anger 3" in text) == (0, True, True), text
+
+
 @pytest.mark.parametrize(
     ("seconds", "dbac", "seeds"), [(1e6, True, 5), (80.0, True, 3), (0.0, False, 3)]
 )
@@ -196,6 +216,12 @@ def test_a_report_is_written_beside_the_runs(run: Run, tmp_path: Path) -> None:
     code, text = run("report")
     assert (code, text.strip()) == (0, "outputs/report.html")
     assert (tmp_path / "outputs" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("name", ["bias.pdf", "bias", "bias.html.gz", "."])
+def test_a_report_is_a_page_and_says_so(run: Run, name: str) -> None:
+    code, text = run("report", "--out", name)
+    assert (code, "is written as HTML; end it in .html" in text) == (2, True), text
 
 
 def test_a_report_of_nothing_is_refused(run: Run, tmp_path: Path) -> None:

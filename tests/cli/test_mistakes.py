@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.attackers.training import require_devices
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.sweeps import launch, slurm
 from tests.cli.commands import SMALL, Run
 
@@ -69,6 +71,46 @@ def test_a_device_that_is_not_there_is_no_bug(run: Run, monkeypatch: pytest.Monk
         pytest.skip("there is one")
     code, text = run("encoder=rnn", "trainer=gpu", *SMALL[:1], "seeds=1", "metric.sides=[model]")
     assert (code, "trainer=cpu" in text, "a bug" in text) == (5, True, False), text
+
+
+NETWORK = ("encoder=rnn", *SMALL[:1], "seeds=1", "metric.sides=[model]", "metric.positions=1")
+# It looks for a device and takes what is there.
+LOOKS = ("trainer.accelerator=auto", "trainer.max_epochs=1")
+
+
+@pytest.fixture
+def without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(own: object) -> None:
+        raise ResourceError("there is none")
+
+    monkeypatch.setattr("bias_pipeline.sweeps.devices.require_devices", refuse)
+
+
+@pytest.mark.parametrize("words", [LOOKS, ("trainer=gpu",), ("trainer=cpu,gpu",)], ids=str)
+@pytest.mark.usefixtures("without_devices")
+def test_a_device_is_missed_before_any_work(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("bias_pipeline.cell.run_cell", lambda *_, **__: pytest.fail("work"))
+    assert run(*NETWORK, *words) == (5, "error: there is none\n")
+
+
+def test_a_finished_cell_needs_no_device(run: Run, request: pytest.FixtureRequest) -> None:
+    assert run(*NETWORK, *LOOKS)[0] == 0
+    request.getfixturevalue("without_devices")
+    assert run(*NETWORK, *LOOKS)[0] == 0
+
+
+@pytest.mark.usefixtures("without_devices")
+def test_a_metric_without_networks_needs_no_device(run: Run) -> None:
+    assert run("metric=gender_error", "trainer=gpu", *SMALL)[0] == 0
+
+
+def test_more_devices_than_there_are_is_a_want_of_resources() -> None:
+    torch = pytest.importorskip("torch")
+    beyond = max(torch.cuda.device_count(), 1) + 8
+    with pytest.raises(ResourceError, match=rf"trainer\.devices={beyond}"):
+        require_devices({"accelerator": "gpu", "devices": beyond})
 
 
 ENDED = {"status": "failed", "exit_code": 3, "error": "nobody is named", "overrides": []}

@@ -23,7 +23,9 @@ from bias_pipeline.sweeps.slurm import check
 from hydra_plugins.device_pool import _locks, launcher
 from hydra_plugins.device_pool._locks import folder_of_locks, take
 from hydra_plugins.device_pool.launcher import device_names
+from tests.attackers.test_neural import TINY
 from tests.cli.commands import SMALL, results, start
+from tests.corpora import REPOSITORY
 
 APP = Path(__file__).with_name("app.py")
 POOL = ("hydra/launcher=device_pool", "hydra.launcher.devices=[a,b]")
@@ -161,6 +163,37 @@ def test_a_killed_cell_is_a_failed_job_of_the_sweep(tmp_path: Path) -> None:
         time.sleep(0.02)
     jobs[0].kill()
     assert (sweep.wait(120), len(results(tmp_path))) == (4, 2)
+
+
+# Run by every process at its start: device a has room for eight captions.
+SHORT_OF_MEMORY = """
+import os
+
+if os.environ.get("CUDA_VISIBLE_DEVICES") == "a":
+    import torch
+    from bias_pipeline.attackers.attacker import Attacker
+
+    step = Attacker.training_step
+
+    def limited(self, batch, batch_idx):
+        if len(batch[1]) > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return step(self, batch, batch_idx)
+
+    Attacker.training_step = limited
+"""
+
+
+@pytest.mark.slow
+def test_e15_a_device_without_memory_leaves_its_neighbour_unharmed(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SHORT_OF_MEMORY)
+    places = f"{tmp_path}{os.pathsep}{REPOSITORY}"
+    words = [*TINY, "stats.resamples=20", *POOL]
+    sweep = start(tmp_path, *words, "captioner=faithful,terse", PYTHONPATH=places)
+    assert sweep.wait(300) == 0
+    found = [json.loads(path.read_text())["manifest"] for path in results(tmp_path)]
+    short = {own["job"]["device"]: bool(own["training"]["out_of_memory"]) for own in found}
+    assert short == {"a": True, "b": False}
 
 
 @pytest.mark.parametrize(

@@ -352,7 +352,7 @@ class _Attack:
                 name = f"{part}:{k}" if side == "human" else part
                 tables.append(Labelled(name, own, labels, n_classes, grouping.names))
         if not tables:
-            raise DataError(
+            raise NotApplicableError(
                 f"captioner {self.ready.captioner!r}, {side} captions: attackers need two groups "
                 f"or more with at least {SMALLEST_GROUP} captioned images each"
             )

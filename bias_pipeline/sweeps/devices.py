@@ -1,0 +1,54 @@
+"""Whether the devices are there that a command's networks are to be trained on."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bias_pipeline.attackers.training import require_devices
+from bias_pipeline.config.compose import Cell, cell_of, composer
+from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.errors import BiasPipelineError, ResourceError
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.sweeps import slurm
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_CHOOSE = ("trainer", "experiment")  # what can ask for other devices than the processor
+
+
+def check_devices(overrides: Sequence[str], options: Namespace, config: DictConfig) -> None:
+    """Know before any work that devices are there; finished cells need none.
+
+    Args:
+        overrides: of the job or the sweep.
+        options: Hydra's flags.
+        config: of the first job.
+
+    Raises:
+        ResourceError: if a cell would have to be computed on a device that is absent. Slurm's nodes
+            are not asked.
+    """
+    asked = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
+    if not asked or slurm.launcher_of(config) == slurm.SLURM:
+        return
+    compose, store = composer(options), ResultStore(Path(config.paths.outputs))
+    for job in jobs_of(overrides):
+        _check_cell(cell_of(compose(job)), store)
+
+
+def _check_cell(cell: Cell, store: ResultStore) -> None:
+    trainer = cell.tree.get("trainer") if "trainer" in cell.used else None
+    if not trainer or trainer.get("accelerator") == "cpu":
+        return
+    try:
+        require_devices(trainer)
+    except ResourceError:
+        with suppress(BiasPipelineError):
+            if store.load(cell.run_id(cell.corpus())) is not None:
+                return
+        raise
