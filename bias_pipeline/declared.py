@@ -22,6 +22,19 @@ class Configurable:
     such as word lists. Their constructors keep what they are given: they neither run it nor write.
     """
 
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """Those settings that name files, as digests of what the files hold.
+
+        They stand for the names in a run's identity, so that a moved file is the same run and a
+        changed one another.
+
+        Args:
+            settings: as configured.
+        """
+        del settings
+        return {}
+
 
 class Constraint(Protocol):
     """What a parameter asks beyond its kind."""

@@ -23,7 +23,7 @@ from bias_pipeline.config.kinds import check_arguments, check_value
 from bias_pipeline.config.overrides import check_one, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.config.references import check_resolved
 from bias_pipeline.config.spelling import CHOICE, spelled_out
-from bias_pipeline.config.targets import build, check_targets, resolve
+from bias_pipeline.config.targets import build, by_content, check_targets, resolve
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
@@ -114,7 +114,7 @@ class Cell:
     def run_id(self, corpus: Corpus) -> str:
         """The name of its run on a corpus, by everything that decides its numbers."""
         return run_id(
-            self.tree["metric"],
+            by_content(self.tree["metric"]),
             corpus,
             metric=self.metric.name,
             attribute=self.tree["attribute"]["name"],

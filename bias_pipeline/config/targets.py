@@ -78,6 +78,17 @@ sets, encoders and the like that bias_pipeline defines are
     return found
 
 
+def by_content(node: Any) -> Any:
+    """A resolved configuration in which what is in files stands for their names."""
+    if isinstance(node, Mapping):
+        target = node.get(TARGET)
+        found = resolve(target).by_content(node) if target else {}
+        return {key: by_content(value) for key, value in {**node, **found}.items()}
+    if isinstance(node, list):
+        return [by_content(item) for item in node]
+    return node
+
+
 def check_targets(config: object, where: str = "config") -> None:
     """Refuse a configuration that names anything but what is allowed.
 

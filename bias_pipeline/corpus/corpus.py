@@ -96,6 +96,7 @@ class Corpus(Sequence[Record]):
             plays no part in the digest.
         blank_counts: side to (N,) int64, how many of each image's captions were blank
             (:func:`is_blank`); they are absent.
+        tables: name to lines of what transforms tell of their work; no part of the digest.
     """
 
     dataset: str
@@ -112,6 +113,7 @@ class Corpus(Sequence[Record]):
     notes: tuple[str, ...] = ()
     file: str = ""
     blank_counts: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
 
     @classmethod
     def build(

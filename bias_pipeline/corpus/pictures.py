@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.digests import digest_of
 
-_REMEMBERED = 1_000_000  # files
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +73,9 @@ class Pictures:
 def content_digest(path: Path) -> str | None:
     """SHA-256 (hex) of a file, None if it cannot be read.
 
-    A process reads a file once, and again when its size or time of change has changed.
+    See :func:`~bias_pipeline.io.digests.digest_of`.
     """
     try:
-        told = path.stat()
-        return _digest(path, told.st_size, told.st_mtime_ns)
-    except OSError:
+        return digest_of(path)
+    except ResourceError:
         return None
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _digest(path: Path, size: int, changed: int) -> str:
-    del size, changed
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, id_key
-from bias_pipeline.corpus.image_ids import short_forms
+from bias_pipeline.corpus.image_ids import short_forms, short_id
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.coco_files import (
     human_captions,
@@ -23,6 +23,7 @@ from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, st
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.vision.photos import find_photos
 
 T = TypeVar("T")
 
@@ -45,6 +46,8 @@ class CocoDataset(Dataset):
         attributes: the label file, see :mod:`bias_pipeline.datasets.label_files`.
         captions: human captions; without them only the model side is scored.
         instances: the objects in each image.
+        images: a folder of the pictures, named by their image ids; what is in them is part of what
+            is scored, and equal pictures stay in one part of a split.
         captioners: the folder where a captioner given by name has its file; if left out,
             ``captioners`` in ``root`` or beside it.
         strict: whether a captioner's file that does not fit the labels is refused.
@@ -79,6 +82,7 @@ class CocoDataset(Dataset):
         attributes: str | None = None,
         captions: str | None = None,
         instances: str | None = None,
+        images: str | None = None,
         captioners: str | None = None,
         strict: bool = True,
         multi_caption: bool = False,
@@ -102,6 +106,7 @@ class CocoDataset(Dataset):
             "captions": self._file(captions, "annotations/captions_val2014.json", usual),
             "instances": self._file(instances, "annotations/instances_val2014.json", usual),
         }
+        self.images = Path(images) if images else None
         self.folder = Path(captioners) if captioners else self._captioners_folder()
         self.strict = strict
         if caption_index < 0 or (caption_index and not multi_caption):
@@ -193,7 +198,7 @@ class CocoDataset(Dataset):
         human, repeated_human = self._human(layout)
         layout.check_used()
         found, renamed = _Found(
-            labels, model, human, self._objects(), self._parts(labels)
+            labels, model, human, self._objects(), self._parts(labels), self._photos()
         ).with_short_ids()
         images = self._images(found)
         fit = _Fit(path, attribute.name, found.labels, images, self.strict)
@@ -208,6 +213,7 @@ class CocoDataset(Dataset):
             *self._chosen(unused),
             *fit.check_captions(found.model, known=(raw, found.human, objects or {})),
             *(fit.check_objects(objects) if objects is not None else ()),
+            *(fit.check_photos(found) if self.images else ()),
         ]
         return Corpus.build(
             _records(images, found, attribute.name),
@@ -254,6 +260,9 @@ class CocoDataset(Dataset):
         path = self.files["instances"]
         return objects_by_id(check_file(path, "dataset.instances")) if path else None
 
+    def _photos(self) -> Mapping[str, Path]:
+        return find_photos(self.images) if self.images else {}
+
     def _parts(self, labels: Labels) -> Mapping[str, str]:
         """The part that each image belongs to, where parts are asked for."""
         if not self.split:
@@ -282,6 +291,11 @@ class _Found:
     human: Mapping[str, tuple[str, ...]]
     objects: Mapping[str, frozenset[str]] | None
     parts: Mapping[str, str]
+    photos: Mapping[str, Path]
+
+    def photo(self, image: str) -> Path | None:
+        """The picture of an image; files have short ids whatever other files write."""
+        return self.photos.get(short_id(image))
 
     def with_short_ids(self) -> tuple[_Found, Sequence[str]]:
         """The same with file names as ids shortened in every file alike, and a note if any are."""
@@ -295,6 +309,7 @@ class _Found:
             _renamed(self.human, short),
             None if self.objects is None else _renamed(self.objects, short),
             _renamed(self.parts, short),
+            self.photos,
         )
         first = min(short, key=id_key)
         return shortened, (
@@ -361,6 +376,16 @@ class _Fit:
                 lacking,
             )
 
+    def check_photos(self, found: _Found) -> Iterator[str]:
+        """Refuse, or note, images without a picture."""
+        lacking = [image for image in self.images if found.photo(image) is None]
+        if lacking:
+            yield self._fault(
+                f"{len(lacking)} of {len(self.images)} labelled images have no picture in the "
+                "folder (dataset.images)",
+                lacking,
+            )
+
     def _grouped(self, images: Iterable[str]) -> list[str]:
         group_of = self.labels.map.group_of
         return [image for image in images if group_of(self.labels.raw[image]) is not None]
@@ -392,6 +417,7 @@ def _records(images: Sequence[str], found: _Found, attribute: str) -> Iterator[R
             human=found.human.get(image, ()),
             labels=shared[raw[image]],
             objects=None if objects is None else objects.get(image, frozenset()),
+            image=found.photo(image),
         )
 
 

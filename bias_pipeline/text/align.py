@@ -57,10 +57,17 @@ class VocabularyAlignment(TextTransform):
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The captions of one side, aligned."""
-        known = self.known_words(corpus) | self.keep
+        unknown = frozenset(self.unknown_words(corpus, side))
         return corpus.side(side).rewrite(
-            lambda word: (word,) if word in known or is_special(word) else self.replacement
+            lambda word: self.replacement if word in unknown else (word,)
         )
+
+    def unknown_words(self, corpus: Corpus, side: str) -> list[str]:
+        """The distinct words of one side that are replaced."""
+        known = self.known_words(corpus) | self.keep
+        return [
+            word for word in corpus.side(side).types if word not in known and not is_special(word)
+        ]
 
     @abstractmethod
     def known_words(self, corpus: Corpus) -> frozenset[str]:

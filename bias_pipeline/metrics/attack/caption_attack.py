@@ -140,12 +140,13 @@ class CaptionAttack(Metric, ABC):
                 "groups": {**grouping.sizes, **grouping.strata},
             },
             notes=[
-                *corpus.notes,
+                *ready.notes,
                 *attack.notes,
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
                 *groups.notes,
             ],
+            tables=ready.tables,
         )
 
     def _pair(self, attack: _Attack, has_model: Mask, has_human: Mask) -> _Pair | None:

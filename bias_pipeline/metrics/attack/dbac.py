@@ -152,9 +152,9 @@ class DBAC(Metric):
             parts={name: part for one in found for name, part in one.parts.items()},
             predictions=[p for one in found for p in one.predictions],
             audit={name: value for one in found for name, value in one.audit.items()},
-            notes=[*corpus.notes, *notes],
+            notes=list(dict.fromkeys([*corpus.notes, *notes])),
             tables={
                 name: [line for one in found for line in one.tables[name]]
-                for name in ("examples", "resample")
+                for name in found[0].tables
             },
         )

@@ -91,6 +91,11 @@ class Direction:
         ready = corpus
         for transform in settings.transforms[name]:
             ready = transform(ready)
+        self.notes = ready.notes
+        self.tables = {
+            table: [{"direction": name, **line} for line in lines]
+            for table, lines in ready.tables.items()
+        }
         self.answers = {side: self._attack(ready, side, splits) for side in attacked}
         self.blocks = {side: list(self._blocks(side)) for side in attacked}
 

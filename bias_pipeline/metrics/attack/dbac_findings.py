@@ -45,7 +45,7 @@ class Findings:
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
-        notes = [self._driver(estimates), *self._compare_groups(estimates)]
+        told = [self._driver(estimates), *self._compare_groups(estimates)]
         parts: dict[str, Part] = {n: self._part(n, own) for n, own in estimates.items()}
         return Score(
             parts=parts,
@@ -54,8 +54,9 @@ class Findings:
                 f"{self.name}:pairs": int(self.supported.sum()),
                 f"{self.name}:pairs_without_support": int((~self.supported).sum()),
             },
-            notes=notes,
+            notes=[*self.direction.notes, *told],
             tables={
+                **self.direction.tables,
                 "examples": list(self._examples(estimates)),
                 "resample": list(self._resample(estimates)),
             },
@@ -85,7 +86,7 @@ class Findings:
                 f"{arrow} cannot be scored: no {what} is named by {share} % of people's captions "
                 "(metric.min_support) and by the captioner at all"
             ],
-            tables={"examples": [], "resample": []},
+            tables={**self.direction.tables, "examples": [], "resample": []},
         )
 
     def _part(self, name: PartName, estimate: Estimate) -> Part:

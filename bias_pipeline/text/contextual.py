@@ -1,0 +1,157 @@
+"""Contextual alignment: human words become the nearest words that the captioner uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
+
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.declared import Range
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.io.arrays import ArrayCache
+from bias_pipeline.text.align import ConstantAlignment
+from bias_pipeline.text.nearest import NOWHERE, Near, nearest_words
+from bias_pipeline.text.transform import is_special
+from bias_pipeline.text.vectors import GLOVE_NAME, digests
+
+SUBSTITUTIONS = "substitutions"  # the table's name
+_FEW = 0.5  # share of the words to be replaced that may lack a vector without a word about it
+Distance = Annotated[float, Range(above=0, high=2)]
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """What became of a word.
+
+    Attributes:
+        side: whose captions it stood in.
+        word: the word.
+        replacement: what stands in its place.
+        distance: cosine distance to the nearest word of the captioner, in [0, 2]; NaN if the word
+            has no vector.
+        count: how often it stood there.
+        near: whether the replacement is a word of the captioner.
+    """
+
+    side: str
+    word: str
+    replacement: str
+    distance: float
+    count: int
+    near: bool
+
+
+class ContextualAlignment(ConstantAlignment):
+    """``alignment=contextual``: replace unknown words by the nearest known one (DBAC eq. 9).
+
+    A word outside the captioner's vocabulary becomes the word of that vocabulary whose vector has
+    the least cosine distance, if that is below ``delta``; otherwise, or without a vector, it
+    becomes ``replacement``. The special tokens of earlier transforms stay and replace nothing, and
+    signs (ours; vectors would make "it" of a full stop) have no near word.
+    What was replaced becomes a table of the corpus, and so ``substitutions.csv`` of the run.
+
+    Args:
+        vectors: where the word vectors are, see :func:`~bias_pipeline.text.vectors.word_vectors`.
+        delta: the cosine distance that a replacement must stay below. The paper's 0.4 was chosen
+            for GloVe and does not carry over to other vectors.
+        vocabulary: see :class:`~bias_pipeline.text.align.VocabularyAlignment`.
+        replacement: the tokens put in place of a word without a near one.
+        sides: which captions are aligned.
+        keep: words that stay though they are in no vocabulary.
+        cache: folder where nearest words are kept, None to keep none.
+
+    Raises:
+        UsageError: on an unknown ``vocabulary`` or side, or a ``delta`` out of range.
+    """
+
+    def __init__(
+        self,
+        vectors: str = GLOVE_NAME,
+        delta: Distance = 0.4,
+        vocabulary: str = "captions",
+        replacement: Sequence[str] = ("<unk>",),
+        sides: Sequence[str] = ("human",),
+        keep: Sequence[str] = (),
+        cache: str | None = None,
+    ) -> None:
+        super().__init__(vocabulary, replacement, sides, keep)
+        if not 0 < delta <= 2:
+            raise UsageError(f"alignment.delta={delta}: a cosine distance is above 0 and at most 2")
+        self.vectors = vectors
+        self.delta = delta
+        self.cache = None if cache is None else ArrayCache(cache)
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The vectors' files."""
+        return {"vectors": digests(str(settings["vectors"]))}
+
+    def __call__(self, corpus: Corpus) -> Corpus:
+        """The corpus with its sides aligned, and a table of what was replaced.
+
+        Raises:
+            DataError: if no word of the captioner has a vector, or the vectors are broken.
+            ResourceError: if the vectors are not there.
+        """
+        found = {side: self.substitutions(corpus, side) for side in self.sides}
+        aligned = corpus.rewrite(
+            {s: self._applied(corpus.side(s), own) for s, own in found.items()}
+        )
+        lines = [asdict(one) for own in found.values() for one in own]
+        notes = [note for own in found.values() if (note := self._note(own))]
+        return replace(
+            aligned,
+            notes=(*corpus.notes, *notes),
+            tables={**corpus.tables, SUBSTITUTIONS: lines},
+        )
+
+    def substitutions(self, corpus: Corpus, side: str) -> list[Substitution]:
+        """What becomes of every unknown word of one side, the most frequent first."""
+        captions = corpus.side(side).compact()
+        unknown = self.unknown_words(corpus, side)
+        near = self._nearest(corpus, unknown)
+        counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
+        found = [
+            self._substitution(side, word, near.get(word, NOWHERE), counts.get(word, 0))
+            for word in unknown
+        ]
+        return sorted(found, key=lambda one: (-one.count, one.word))
+
+    def _substitution(self, side: str, word: str, near: Near, count: int) -> Substitution:
+        close = near.distance < self.delta  # NaN is not
+        replacement = near.word if close else " ".join(self.replacement)
+        return Substitution(side, word, replacement, near.distance, count, close)
+
+    def _nearest(self, corpus: Corpus, unknown: Sequence[str]) -> Mapping[str, Near]:
+        """Unknown word to the nearest known one, where both have vectors."""
+        known = [*filter(_is_word, self.known_words(corpus))]
+        try:
+            return nearest_words(self.vectors, [*filter(_is_word, unknown)], known, self.cache)
+        except LookupError:
+            raise DataError(
+                f"captioner {corpus.captioner!r}: none of its {len(known)} words has a vector in "
+                f"{self.vectors}, so nothing can stand for people's words"
+            ) from None
+
+    def _applied(self, captions: Captions, found: Sequence[Substitution]) -> Captions:
+        """Captions with every word replaced as found."""
+        new = {one.word: (one.replacement,) if one.near else self.replacement for one in found}
+        return captions.rewrite(lambda word: new.get(word, (word,)))
+
+    def _note(self, found: Sequence[Substitution]) -> str:
+        """A warning where vectors know too few of the words to have replaced them."""
+        running = sum(one.count for one in found if _is_word(one.word))
+        without = sum(one.count for one in found if _is_word(one.word) and math.isnan(one.distance))
+        if without <= _FEW * running:
+            return ""
+        return (
+            f"alignment: {without / running:.0%} of the {running:,} words to be replaced have no "
+            f"vector in {self.vectors}; is it of another language?"
+        )
+
+
+def _is_word(token: str) -> bool:
+    return not is_special(token) and any(map(str.isalnum, token))

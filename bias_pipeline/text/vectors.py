@@ -1,0 +1,273 @@
+"""Word vectors from what people have: the installed GloVe, text files, FastText, static models.
+
+Files of vectors are large and a corpus has few words, so a reader is asked for words and keeps no
+others. A vector of zeros has no direction and counts as absent.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.extras import FASTTEXT, GLOVE, STATIC
+
+FloatArray = npt.NDArray[np.float64]
+
+GLOVE_NAME = "glove"
+_TEXT = ("txt", "vec")  # endings
+WIDEST = 10_000  # numbers of a vector
+_LONGEST_LINE = 1 << 20
+_FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """The directions of V words.
+
+    Attributes:
+        words: the words, by the alphabet.
+        units: (V, D) float64 vectors of length 1.
+
+    Example:
+        >>> found = WordVectors.of({"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])})
+        >>> found.words, found.units.tolist()
+        (('cat', 'dog'), [[0.0, 1.0], [1.0, 0.0]])
+    """
+
+    words: tuple[str, ...]
+    units: FloatArray
+
+    @classmethod
+    def of(cls, found: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
+        """Of words and their vectors, those without a direction left out.
+
+        Raises:
+            ValueError: if a number is not finite.
+        """
+        words = sorted(found)
+        matrix = np.array([found[word] for word in words], np.float64).reshape(len(words), -1)
+        broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        if len(broken):
+            raise ValueError(
+                f"the vector of {words[broken[0]]!r} holds a number that is not finite"
+            )
+        lengths = np.linalg.norm(matrix, axis=1)
+        kept = np.flatnonzero(lengths > 0)
+        return cls(tuple(words[i] for i in kept), matrix[kept] / lengths[kept, None])
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Word to its row."""
+        return {word: i for i, word in enumerate(self.words)}
+
+    def rows(self, words: Sequence[str]) -> FloatArray:
+        """(len(words), D) the directions of words that have one."""
+        return self.units[[self.places[word] for word in words]]
+
+
+def word_vectors(source: str, words: Collection[str]) -> WordVectors:
+    r"""The vectors of some words.
+
+    Args:
+        source: ``glove`` for the installed package; or a file: text of a word and its numbers a
+            line, with or without a heading line (``.txt``, ``.vec``, either with ``.gz``), FastText
+            or word2vec (``.bin``); or a folder with a static sentence model.
+        words: those that are looked for, as they stand.
+
+    Returns:
+        Vectors of the words that have one.
+
+    Raises:
+        UsageError: if the source is of no known kind.
+        ResourceError: if it, or the package that reads it, is not there.
+        DataError: if it is broken.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "tiny.txt")
+        ...     _ = path.write_text("dog 3 0\ncat 0 2\n")
+        ...     word_vectors(str(path), {"cat", "cow"}).words
+        ('cat',)
+    """
+    try:
+        return WordVectors.of(_read(source, frozenset(words)))
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+        raise DataError(f"{source}: {error}") from error
+    except OSError as error:
+        raise ResourceError(f"{source}: cannot be read ({error.strerror or error})") from error
+
+
+def files_of(source: str) -> list[Path]:
+    """The files that decide the vectors of a source.
+
+    Raises:
+        UsageError: if the source is of no known kind.
+        ResourceError: if it is not there.
+    """
+    if source == GLOVE_NAME:
+        return [*_glove_files()]
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return sorted(own for own in path.iterdir() if own.suffix in (".json", ".safetensors"))
+    if not path.is_file():
+        raise ResourceError(
+            f"alignment.vectors={source}: no such file or folder (relative paths start at "
+            f"{Path.cwd()}); {GLOVE_NAME} is the installed package"
+        )
+    if path.suffix != ".bin" and path.name.removesuffix(".gz").rpartition(".")[2] not in _TEXT:
+        raise UsageError(
+            f"alignment.vectors={source}: a file of vectors ends in .txt, .vec, .txt.gz, .vec.gz "
+            "or .bin"
+        )
+    return [path]
+
+
+def digests(source: str) -> dict[str, str]:
+    """File name to SHA-256 (hex) of what decides the vectors of a source.
+
+    Raises:
+        UsageError: if the source is of no known kind.
+        ResourceError: if it is not there.
+    """
+    return {path.name: digest_of(path) for path in files_of(source)}
+
+
+def _read(source: str, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
+    files = files_of(source)
+    if source == GLOVE_NAME:
+        return _read_glove(files[0], files[1], words)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _read_static(path, words)
+    return _read_binary(path, words) if path.suffix == ".bin" else _read_text(path, words)
+
+
+def _glove_files() -> tuple[Path, Path]:
+    GLOVE.require()
+    spec = find_spec(GLOVE.modules[0])
+    assert spec is not None
+    assert spec.origin is not None
+    folder = Path(spec.origin).parent / "data"
+    return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
+
+
+def _read_glove(
+    index: Path, matrix: Path, words: frozenset[str]
+) -> Mapping[str, npt.NDArray[np.floating]]:
+    import pyarrow.parquet as pq
+
+    known = pq.read_table(index, columns=["index"])["index"].to_pylist()
+    numbers = np.load(matrix, mmap_mode="r", allow_pickle=False)
+    return {word: numbers[i] for i, word in enumerate(known) if word in words}
+
+
+def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
+    """A line a word; where a word stands twice, its first line counts."""
+    wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
+    found: dict[str, npt.NDArray[np.floating]] = {}
+    with closing(_opened(path)) as file:
+        width = 0
+        for number, line in enumerate(_lines(file), start=1):
+            head, _, rest = line.partition(b" ")
+            if number == 1 and _is_heading(head, rest):
+                continue
+            width = width or _width(rest)
+            word = wanted.get(head)
+            if word is not None and word not in found:
+                found.update(_vector(word, rest, width, number))
+    if not width:
+        raise ValueError("no vectors; a line is a word and its numbers, with blanks between them")
+    return found
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise ValueError(f"a line of {_LONGEST_LINE:,} bytes or more is no vector")
+        if stripped := line.rstrip():
+            yield stripped
+
+
+def _is_heading(head: bytes, rest: bytes) -> bool:
+    """Whether a first line says how many words and numbers follow (word2vec's and FastText's)."""
+    return head.isdigit() and rest.isdigit()
+
+
+def _width(rest: bytes) -> int:
+    width = len(rest.split())
+    if not 1 <= width <= WIDEST:
+        raise ValueError(f"its first vector has {width} numbers; 1 to {WIDEST:,} will do")
+    return width
+
+
+def _vector(
+    word: str, rest: bytes, width: int, line: int
+) -> Mapping[str, npt.NDArray[np.floating]]:
+    """A word's numbers; none if the line is of a longer entry that begins with the word."""
+    fields = rest.split()
+    if len(fields) > width and not _is_number(fields[0]):
+        return {}
+    if len(fields) != width:
+        raise ValueError(
+            f"line {line}: {word!r} has {len(fields)} numbers where others have {width}"
+        )
+    try:
+        return {word: np.array(fields, np.float64)}
+    except ValueError:
+        raise ValueError(f"line {line}: the vector of {word!r} is not made of numbers") from None
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_binary(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
+    """FastText makes vectors of the pieces of unknown words too; word2vec knows its own alone."""
+    FASTTEXT.require()
+    from gensim.models import KeyedVectors
+    from gensim.models.fasttext import load_facebook_vectors
+
+    with path.open("rb") as file:
+        fasttext = file.read(4) == _FASTTEXT_MAGIC
+    try:
+        read = (
+            load_facebook_vectors(str(path))
+            if fasttext
+            else KeyedVectors.load_word2vec_format(str(path), binary=True)
+        )
+    except Exception as error:  # whatever a broken file makes of the library
+        raise ValueError(f"cannot be read as FastText or word2vec ({error})") from error
+    known = words if fasttext else [word for word in words if word in read.key_to_index]
+    return {word: read[word] for word in known}
+
+
+def _read_static(folder: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
+    STATIC.require()
+    from model2vec import StaticModel
+
+    ordered = sorted(words)
+    try:
+        vectors = StaticModel.from_pretrained(folder).encode(ordered, show_progress_bar=False)
+    except Exception as error:  # whatever a broken folder makes of the library
+        raise ValueError(f"cannot be read as a static model ({error})") from error
+    return dict(zip(ordered, vectors, strict=True))

@@ -1,0 +1,79 @@
+"""``dataset.images``: the pictures of a corpus, found by their names and known by what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.errors import DataError
+from tests.coco_folder import write_folder
+from tests.datasets.test_coco import load, refused
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder with a made-up picture of each image, under COCO's long names."""
+    write_folder(tmp_path)
+    (tmp_path / "photos").mkdir()
+    for i in range(100, 160):
+        photo(tmp_path, i).write_bytes(f"picture {i}".encode())
+    return tmp_path
+
+
+def photo(root: Path, image: int) -> Path:
+    return root / "photos" / f"COCO_val2014_{image:012}.jpg"
+
+
+def named(root: Path) -> str:
+    return f"dataset.images={root / 'photos'}"
+
+
+def test_an_image_has_its_picture(root: Path) -> None:
+    assert load(root, named(root))[3].image == photo(root, 103)
+
+
+def test_without_a_folder_there_are_none(root: Path) -> None:
+    assert load(root).pictures is None
+
+
+def test_a_changed_picture_is_another_corpus(root: Path) -> None:
+    before = load(root, named(root)).digest
+    photo(root, 103).write_bytes(b"another picture")
+    assert load(root, named(root), "limit=1000").digest != before
+
+
+def test_a_moved_folder_is_the_same_corpus(root: Path) -> None:
+    before = load(root, named(root)).digest
+    (root / "photos").rename(root / "elsewhere")
+    assert load(root, f"dataset.images={root / 'elsewhere'}").digest == before
+
+
+def test_equal_pictures_are_copies(root: Path) -> None:
+    photo(root, 107).write_bytes(photo(root, 103).read_bytes())
+    pictures = load(root, named(root)).pictures
+    assert pictures is not None
+    assert [rows.tolist() for rows in pictures.copies()] == [[3, 7]]
+
+
+def test_images_without_a_picture_are_refused(root: Path) -> None:
+    photo(root, 103).unlink()
+    assert "1 of 60 labelled images have no picture" in refused(root, named(root))
+
+
+def test_images_without_a_picture_are_told_where_that_is_allowed(root: Path) -> None:
+    photo(root, 103).unlink()
+    corpus = load(root, named(root), "dataset.strict=false")
+    assert any("1 of 60 labelled images have no picture" in note for note in corpus.notes)
+
+
+def test_a_corpus_of_some_images_keeps_their_pictures(root: Path) -> None:
+    some = load(root, named(root)).take(np.array([2, 5]))
+    assert [record.image for record in some] == [photo(root, 102), photo(root, 105)]
+
+
+def test_two_pictures_of_an_image_are_refused(root: Path) -> None:
+    (root / "photos" / "103.png").write_bytes(b"another")
+    with pytest.raises(DataError, match="are both image 103"):
+        load(root, named(root))

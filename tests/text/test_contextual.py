@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.text.contextual import ContextualAlignment
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.nearest import nearest
+from tests.corpora import make_corpus
+
+VECTORS = """\
+dog 1 0 0
+puppy 1 0.1 0
+surfboard 0 1 0
+wave 0.3 1 0
+cloud 0 0 1
+. 1 0.01 0
+the 0.2 0.2 0.2
+"""
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> str:
+    path = tmp_path / "tiny.txt"
+    path.write_text(VECTORS)
+    return str(path)
+
+
+def corpus(*human: str, model: str = "a dog on a surfboard") -> Corpus:
+    return make_corpus([Record("1", model, human)])
+
+
+def test_a_word_becomes_the_nearest_that_the_captioner_uses(vectors: str) -> None:
+    aligned = ContextualAlignment(vectors)(corpus("a puppy on a wave"))
+    assert aligned.human.text(0) == "a dog on a surfboard"
+
+
+def test_a_word_without_a_near_one_is_replaced_by_the_constant(vectors: str) -> None:
+    assert ContextualAlignment(vectors)(corpus("a cloud")).human.text(0) == "a <unk>"
+
+
+def test_a_word_without_a_vector_is_replaced_by_the_constant(vectors: str) -> None:
+    assert ContextualAlignment(vectors)(corpus("a xyzzy")).human.text(0) == "a <unk>"
+
+
+def test_a_replacement_is_nearer_than_delta(vectors: str) -> None:
+    distance = 1 - 1 / math.hypot(0.3, 1)
+    assert ContextualAlignment(vectors, distance)(corpus("a wave")).human.text(0) == "a <unk>"
+
+
+def test_signs_have_no_near_word(vectors: str) -> None:
+    assert ContextualAlignment(vectors)(corpus("a dog .")).human.text(0) == "a dog <unk>"
+
+
+def test_masks_stay_and_replace_nothing(vectors: str, tmp_path: Path) -> None:
+    Path(vectors).write_text(VECTORS + "<gender> 1 0.1 0\n")
+    masked = MaskWords(["man"], "<gender>")(corpus("a puppy man", model="a man on a cloud"))
+    assert ContextualAlignment(vectors)(masked).human.text(0) == "a <unk> <gender>"
+
+
+def test_the_model_side_is_left_alone(vectors: str) -> None:
+    raw = corpus("a puppy")
+    assert ContextualAlignment(vectors)(raw).model.digest == raw.model.digest
+
+
+def test_what_was_replaced_is_told(vectors: str) -> None:
+    table = ContextualAlignment(vectors)(corpus("a puppy puppy xyzzy")).tables["substitutions"]
+    told = [(one["word"], one["replacement"], one["count"], one["near"]) for one in table]
+    assert told == [("puppy", "dog", 2, True), ("xyzzy", "<unk>", 1, False)]
+
+
+def test_the_distance_of_a_word_without_a_vector_is_absent(vectors: str) -> None:
+    table = ContextualAlignment(vectors)(corpus("a xyzzy")).tables["substitutions"]
+    assert math.isnan(float(str(table[0]["distance"])))
+
+
+def test_vectors_that_know_few_words_are_told(vectors: str) -> None:
+    aligned = ContextualAlignment(vectors)(corpus("un chien puppy"))
+    assert "67% of the 3 words to be replaced have no vector" in aligned.notes[-1]
+
+
+def test_a_captioner_without_vectors_is_refused(vectors: str) -> None:
+    with pytest.raises(DataError, match="none of its 3 words has a vector"):
+        ContextualAlignment(vectors)(corpus("a puppy", model="un chien surfe"))
+
+
+@pytest.mark.parametrize("delta", [0, -0.1, 2.1, math.nan])
+def test_delta_is_a_cosine_distance(delta: float) -> None:
+    with pytest.raises(UsageError, match="cosine distance"):
+        ContextualAlignment(delta=delta)
+
+
+def test_the_cache_changes_nothing(vectors: str, tmp_path: Path) -> None:
+    align = ContextualAlignment(vectors, cache=str(tmp_path / "cache"))
+    raw = corpus("a puppy on a xyzzy wave")
+    assert align(raw).human.digest == align(raw).human.digest
+
+
+def test_the_cache_is_by_content(vectors: str, tmp_path: Path) -> None:
+    align = ContextualAlignment(vectors, cache=str(tmp_path / "cache"))
+    before = align(corpus("a puppy")).human.text(0)
+    Path(vectors).write_text(VECTORS.replace("puppy 1 0.1 0", "puppy 0.1 1 0.01"))
+    assert (before, align(corpus("a puppy")).human.text(0)) == ("a dog", "a surfboard")
+
+
+def test_nearest_words_are_those_of_brute_force() -> None:
+    generator = np.random.default_rng(5)
+    asked, known = (generator.normal(size=(n, 6)) for n in (57, 31))
+    asked, known = (own / np.linalg.norm(own, axis=1, keepdims=True) for own in (asked, known))
+    rows, distances = nearest(asked, known, at_once=10)
+    for word, row, distance in zip(asked, rows, distances, strict=True):
+        by_hand = [1 - sum(a * b for a, b in zip(word, other, strict=True)) for other in known]
+        assert (int(np.argmin(by_hand)), min(by_hand)) == (row, pytest.approx(distance))
+
+
+def identity(raw: Corpus, source: str) -> str:
+    return compose.cell(["alignment=contextual", f"alignment.vectors={source}"]).run_id(raw)
+
+
+def test_moved_vectors_are_the_same_run(vectors: str, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (moved / "tiny.txt").write_text(VECTORS)
+    raw = corpus("a puppy")
+    assert identity(raw, vectors) == identity(raw, str(moved / "tiny.txt"))
+
+
+def test_changed_vectors_are_another_run(vectors: str) -> None:
+    raw = corpus("a puppy")
+    before = identity(raw, vectors)
+    Path(vectors).write_text(VECTORS + "cow 1 1 1\n")
+    assert identity(raw, vectors) != before
