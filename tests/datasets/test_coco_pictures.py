@@ -1,4 +1,4 @@
-"""``dataset.images``: the pictures of a corpus, found by their names and known by what is in them."""
+"""``dataset.images``: pictures found by their names, known by what is in them."""
 
 from __future__ import annotations
 

