@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.text.vectors import WordVectors, digests, word_vectors
+from bias_pipeline.text.vectors import digests, word_vectors
 
 LINES = "dog 3 0\ncat 0 2\npuppy 1 1\n"
 
