@@ -288,24 +288,41 @@ def _claims(words: list[str]) -> int:
     return 0
 
 
+def _sensitivity(words: list[str]) -> int:
+    from bias_pipeline.commands import steadiness
+
+    return steadiness.sensitivity_command(words)
+
+
+def _consistency(words: list[str]) -> int:
+    from bias_pipeline.commands import steadiness
+
+    return steadiness.consistency_command(words)
+
+
 _PLAIN = ("beside", "claims", "survivors")  # analyses without options
 _ANALYSES = """\
 usage: python -m bias_pipeline analysis beside|survivors|words [key=value ...]
+       python -m bias_pipeline analysis consistency|sensitivity OUTPUTS [--over KEY ...]
        python -m bias_pipeline analysis claims
        python -m bias_pipeline analysis metrics
 
-beside     what words stand beside those of the attribute
-survivors  which words of the attribute a masking leaves
-words      which words give the attribute away; words --help has its options
-claims     which conclusions of the papers hold in our runs
-metrics    what each metric can tell"""
+beside       what words stand beside those of the attribute
+survivors    which words of the attribute a masking leaves
+words        which words give the attribute away; words --help has its options
+claims       which conclusions of the papers hold in our runs
+consistency  whether attackers, or metrics, agree who is biased and in which order
+sensitivity  how much scores vary with the attacker; both train nothing
+metrics      what each metric can tell"""
 
 
 def _analysis(words: list[str]) -> int:
     analyses: dict[str, Command] = {
         "beside": _beside,
         "claims": _claims,
+        "consistency": _consistency,
         "metrics": _metrics,
+        "sensitivity": _sensitivity,
         "survivors": _survivors,
         "words": _words,
     }

@@ -1,0 +1,159 @@
+"""How much scores vary with the attacker: coefficients of variation, and metric against metric.
+
+DBAC compares metrics so (section 5.3, Tables 5 and 6): the coefficient of variation of a
+captioner's scores over encoders, and by how much that of one metric is below that of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.analysis.variants import Variants
+from bias_pipeline.errors import DataError
+
+FloatArray = npt.NDArray[np.float64]
+Statistic = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number and what resampling the images makes of it.
+
+    Attributes:
+        value: the number.
+        low: lower end of the percentile interval; NaN where nothing was resampled.
+        high: upper end.
+    """
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Coefficients of variation of one number.
+
+    Attributes:
+        scores: whose.
+        per_captioner: captioner to its coefficient.
+        mean: over captioners.
+    """
+
+    scores: Variants
+    per_captioner: dict[str, Interval]
+    mean: Interval
+
+
+def coefficient_of_variation(values: FloatArray) -> FloatArray:
+    """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
+
+    It does not depend on the unit, and grows without bound where the mean is near 0.
+
+    Returns:
+        Of shape (...); NaN for fewer than two values or a mean of 0.
+
+    Example:
+        >>> coefficient_of_variation(np.array([[1.0, 3.0], [1.0, -1.0]])).round(3).tolist()
+        [0.707, nan]
+    """
+    if values.shape[-1] < 2:
+        return np.full(values.shape[:-1], np.nan)
+    means = np.abs(values.mean(axis=-1))
+    spread = values.std(axis=-1, ddof=1)
+    return np.divide(spread, means, out=np.full_like(means, np.nan), where=means > 0)
+
+
+def sensitivity(scores: Variants, level: float = 0.95) -> Sensitivity:
+    """Coefficients of variation over the variants, with percentile intervals over images.
+
+    Args:
+        scores: of all captioners.
+        level: of intervals, in (0, 1).
+    """
+    each = within(scores, coefficient_of_variation, level)
+    mean = within(scores, _mean_of(coefficient_of_variation), level)
+    return Sensitivity(scores, dict(zip(scores.captioners, each, strict=True)), mean[0])
+
+
+def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensitivity:
+    """By what share coefficients are below those of another number; below 0 if they are above.
+
+    The mean is that of captioners' reductions, as in the paper's last lines.
+
+    Args:
+        scores: of one number.
+        other: of another, with the same captioners.
+        level: of intervals.
+
+    Raises:
+        DataError: if they share no captioner.
+
+    Example:
+        >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
+        >>> two = Variants.of_table("two", {"sat": {"a": 1.0, "b": 2.0}})
+        >>> round(reduction(two, one).mean.value, 3)
+        0.333
+    """
+    shared = [name for name in scores.captioners if name in other.captioners]
+    if not shared:
+        raise DataError(f"{scores.setting} and {other.setting} share no captioner")
+    both = _beside(scores, other, shared)
+    width = len(scores.variants)
+
+    def share(values: FloatArray) -> FloatArray:
+        one, two = values[..., :width], values[..., width:]
+        return 1 - coefficient_of_variation(one) / coefficient_of_variation(two)
+
+    each = within(both, share, level)
+    mean = within(both, _mean_of(share), level)
+    return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0])
+
+
+def _mean_of(statistic: Statistic) -> Statistic:
+    return lambda values: statistic(values).mean(axis=-1, keepdims=True)
+
+
+def within(scores: Variants, statistic: Statistic, level: float = 0.95) -> list[Interval]:
+    """Numbers made of scores, each with its percentile interval.
+
+    Args:
+        scores: what they are made of.
+        statistic: (..., C, V) scores to (..., K) numbers.
+        level: of intervals.
+    """
+    values = statistic(scores.values)
+    if not len(scores.resampled):
+        return [Interval(float(value)) for value in values]
+    drawn = statistic(scores.resampled)
+    return [_interval(*own, level) for own in zip(values, drawn.T, strict=True)]
+
+
+def _interval(value: float, drawn: FloatArray, level: float) -> Interval:
+    """A number with its percentile interval; resamplings in which it is absent do not count."""
+    there = drawn[~np.isnan(drawn)]
+    if not len(there):
+        return Interval(float(value))
+    low, high = np.quantile(there, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(value), float(low), float(high))
+
+
+def _beside(one: Variants, two: Variants, captioners: list[str]) -> Variants:
+    """Both numbers of the named captioners, the second's columns after the first's."""
+    places = [[own.captioners.index(name) for name in captioners] for own in (one, two)]
+    values = [own.values[at] for own, at in zip((one, two), places, strict=True)]
+    drawn = [own.resampled[:, at] for own, at in zip((one, two), places, strict=True)]
+    alike = len(drawn[0]) == len(drawn[1])
+    nothing = np.empty((0, *np.hstack(values).shape))
+    return Variants(
+        setting=one.setting,
+        captioners=tuple(captioners),
+        variants=(*one.variants, *two.variants),
+        values=np.hstack(values),
+        neutral=np.concatenate([one.neutral, two.neutral]),
+        resampled=np.concatenate(drawn, axis=2) if alike else nothing,
+    )

@@ -1,0 +1,197 @@
+"""One number of several captioners under several attackers, from finished results.
+
+Nothing is trained: whoever has run a sweep over encoders, heads, vectors or metrics has all that is
+needed to ask how far its conclusions depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.store import Result, Row
+from bias_pipeline.stats.bootstrap import Draws
+
+FloatArray = npt.NDArray[np.float64]
+Stored = Mapping[str, Mapping[str, Draws]]
+
+SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
+KEYS = ("metric", *SETTINGS)  # what may be varied
+
+
+class Setting(NamedTuple):
+    """What is the same for all variants; empty is what varies, or plays no part.
+
+    Attributes:
+        headline: the number, such as ``lic`` or ``dbac a_to_t``.
+        attribute: whose groups.
+        dataset: its name.
+        encoder: of the attackers; so for the rest, as in rows.
+        head: see rows.
+        masking: see rows.
+        alignment: see rows.
+        scoring: see rows.
+    """
+
+    headline: str
+    attribute: str = ""
+    dataset: str = ""
+    encoder: str = ""
+    head: str = ""
+    masking: str = ""
+    alignment: str = ""
+    scoring: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
+
+    def rivals(self, other: Setting) -> bool:
+        """Whether the other is another number of the same captions, treated alike."""
+        ours = (self.attribute, self.dataset, self.masking, self.alignment)
+        theirs = (other.attribute, other.dataset, other.masking, other.alignment)
+        return self.headline != other.headline and ours == theirs
+
+
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """Scores of C captioners under V variants.
+
+    Attributes:
+        setting: what was scored.
+        captioners: C names.
+        variants: V names, such as ``lstm mlp3``.
+        values: (C, V) scores.
+        neutral: (V,) the score that means no bias.
+        resampled: (B, C, V) the scores under B resamplings of the images; B is 0 where they are
+            not stored, and intervals then NaN.
+        absent: captioners left out, since a variant lacks them.
+    """
+
+    setting: Setting
+    captioners: tuple[str, ...]
+    variants: tuple[str, ...]
+    values: FloatArray
+    neutral: FloatArray
+    resampled: FloatArray
+    absent: tuple[str, ...] = ()
+
+    @classmethod
+    def of_table(cls, name: str, table: Mapping[str, Mapping[str, float]]) -> Variants:
+        """Of published scores, captioner to variant to score, 0 meaning no bias.
+
+        Example:
+            >>> Variants.of_table("x", {"sat": {"a": 1.0, "b": 2.0}}).variants
+            ('a', 'b')
+        """
+        variants = tuple(next(iter(table.values())))
+        values = np.array([[own[variant] for variant in variants] for own in table.values()])
+        nothing = np.empty((0, *values.shape))
+        neutral = np.zeros(len(variants))
+        return cls(Setting(name), tuple(table), variants, values, neutral, nothing)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    row: Row
+    neutral: float
+    draws: Draws | None
+
+    def resampled(self) -> FloatArray:
+        """(B,) mean over seeds."""
+        return np.empty(0) if self.draws is None else self.draws.resampled.mean(axis=1)
+
+
+def variants(results: Sequence[Result], draws: Stored, over: Sequence[str]) -> list[Variants]:
+    """Every headline that was computed with two variants or more for two captioners or more.
+
+    Args:
+        results: finished runs.
+        draws: run id to the headlines under resampling, as far as they are stored.
+        over: what varies, of :data:`KEYS`; all else is the same within one of the results.
+
+    Raises:
+        UsageError: if a key is unknown.
+        DataError: if two runs differ in something that ``over`` does not name and rows do not
+            tell, so that it is unclear which of them is meant.
+    """
+    for key in over:
+        if key not in KEYS:
+            raise UsageError(f"--over {key} is unknown; {did_you_mean(key, KEYS)}")
+    groups: dict[Setting, dict[tuple[str, str], _Cell]] = {}
+    for result in results:
+        for row in result.rows:
+            if row.part in HEADLINES and np.isfinite(row.value):
+                own = groups.setdefault(_same(row, over), {})
+                _add(own, row, _Cell(row, _neutral(result, row.part), _drawn(draws, row)), over)
+    made = [_variants(setting, cells) for setting, cells in groups.items()]
+    return [own for own in made if len(own.variants) > 1 and len(own.captioners) > 1]
+
+
+def _same(row: Row, over: Sequence[str]) -> Setting:
+    """What is alike for all variants; metrics differ in their settings, so those vary with them."""
+    if "metric" in over:
+        return Setting("", row.attribute, row.dataset)
+    kept = {key: str(getattr(row, key)) for key in SETTINGS if key not in over}
+    return Setting(_headline(row), row.attribute, row.dataset, **kept)
+
+
+def _headline(row: Row) -> str:
+    return row.metric if row.part == "score" else f"{row.metric} {row.part}"
+
+
+def _variant(row: Row, over: Sequence[str]) -> str:
+    told = [_headline(row) if key == "metric" else str(getattr(row, key)) for key in over]
+    return " ".join(filter(None, told)) or "none"
+
+
+def _add(cells: dict[tuple[str, str], _Cell], row: Row, cell: _Cell, over: Sequence[str]) -> None:
+    key = (row.captioner, _variant(row, over))
+    first = cells.setdefault(key, cell)
+    if first.row.run_id != row.run_id:
+        raise DataError(
+            f"{first.row.run_id} and {row.run_id} are both {row.captioner} with {key[1]}; they "
+            "differ in seeds or settings that rows do not name: keep each in a folder of its own, "
+            "or name what varies with --over"
+        )
+
+
+def _neutral(result: Result, part: str) -> float:
+    told = result.manifest.get("metric")
+    neutrals = told.get("neutral") if isinstance(told, Mapping) else None
+    return float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
+
+
+def _drawn(draws: Stored, row: Row) -> Draws | None:
+    return draws.get(row.run_id, {}).get(row.part)
+
+
+def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Variants:
+    names = tuple(dict.fromkeys(variant for _, variant in cells))
+    everyone = tuple(dict.fromkeys(captioner for captioner, _ in cells))
+    whole = tuple(own for own in everyone if all((own, variant) in cells for variant in names))
+    grid = [[cells[own, variant] for variant in names] for own in whole]
+    return Variants(
+        setting=setting,
+        captioners=whole,
+        variants=names,
+        values=np.reshape([[cell.row.value for cell in line] for line in grid], (-1, len(names))),
+        neutral=np.array([cell.neutral for cell in grid[0]]) if grid else np.zeros(len(names)),
+        resampled=_resampled(grid),
+        absent=tuple(own for own in everyone if own not in whole),
+    )
+
+
+def _resampled(grid: Sequence[Sequence[_Cell]]) -> FloatArray:
+    """(B, C, V); empty unless all were resampled equally often."""
+    drawn = [[cell.resampled() for cell in line] for line in grid]
+    sizes = {len(own) for line in drawn for own in line}
+    width = len(grid[0]) if grid else 0
+    if len(sizes) != 1:
+        return np.empty((0, len(grid), width))
+    return np.moveaxis(np.array(drawn), -1, 0)

@@ -1,0 +1,224 @@
+"""Sensitivity and consistency: printed tables, planted scores and finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.analysis.consistency import agreements
+from bias_pipeline.analysis.sensitivity import coefficient_of_variation, reduction, sensitivity
+from bias_pipeline.analysis.variants import Variants, variants
+from bias_pipeline.commands.main import main
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.results.store import Result, Row
+from bias_pipeline.stats.bootstrap import Draws
+from experiments.encoder_sensitivity.published import coefficients, consistency, reductions, scores
+from tests.report.test_tables import row
+
+TWO = {"sat": {"lstm": 0.1, "ngram": 0.3}, "nic": {"lstm": 0.2, "ngram": 0.2}}
+
+
+def results(table: Mapping[str, Mapping[str, float]] = TWO, **same: str) -> list[Result]:
+    """A finished run for each captioner and encoder."""
+    metric = same.pop("metric", "lic")
+    found = []
+    for captioner, own in table.items():
+        for encoder, value in own.items():
+            name = f"{metric}-{captioner}-{encoder}"
+            line = row(
+                run_id=name,
+                captioner=captioner,
+                encoder=encoder,
+                value=value,
+                metric=metric,
+                **same,
+            )
+            found.append(Result(name, [line], {"metric": {"neutral": {"score": 0.0}}}))
+    return found
+
+
+def drawn(found: list[Result], spread: float = 0.01, n: int = 200) -> dict[str, dict[str, Draws]]:
+    """Draws of each, independent, around its value."""
+    generator = np.random.default_rng(1)
+    return {
+        one.run_id: {
+            "score": Draws(
+                np.full(2, one.rows[0].value),
+                one.rows[0].value + spread * generator.normal(size=(n, 2)),
+            )
+        }
+        for one in found
+    }
+
+
+# --- printed tables
+
+
+@pytest.mark.parametrize(("metric", "follow", "off"), [("dbac", 50, 0.009), ("lic", 21, 2)])
+def test_printed_coefficients_follow_from_printed_scores(
+    metric: str, follow: int, off: float
+) -> None:
+    """Table 15b holds scores of 1e-4 with four decimals, of which LIC's cannot follow."""
+    own = coefficients().query("metric == @metric")
+    differences = (own["ours"] - own["printed"]).abs()
+    assert (int((differences <= 0.005).sum()), bool(differences.max() < off)) == (follow, True)
+
+
+def test_the_printed_reduction_is_the_mean_over_captioners() -> None:
+    own = reductions().iloc[0]
+    assert own["from scores"] == pytest.approx(own["printed"], abs=0.01)
+
+
+def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
+    own = reductions().iloc[1]
+    assert (round(own["mean of printed rows"], 1), own["printed"]) == (75.8, 69.88)
+
+
+@pytest.mark.parametrize(
+    ("line", "share", "pearson", "spearman"),
+    [
+        ("Table 4, LIC", 11.11, 0.93, 0.93),
+        ("Table 4, ImageCaptioner2", 0, 0.96, 0.75),
+        ("Table 8, LIC", 11.11, 0.50, 0.51),
+        ("Table 8, ImageCaptioner2", 0, 0.96, 0.98),
+    ],
+)
+def test_conflicts_and_correlations_of_printed_tables(
+    line: str, share: float, pearson: float, spearman: float
+) -> None:
+    own = consistency().loc[line]
+    assert own[["conflicts (%)", "Pearson", "Spearman"]].tolist() == pytest.approx(
+        [share, pearson, spearman], abs=0.006
+    )
+
+
+# --- arithmetic
+
+
+def test_the_coefficient_does_not_depend_on_the_unit() -> None:
+    values = np.array([0.1, 0.25, 0.2])
+    assert coefficient_of_variation(100 * values) == pytest.approx(coefficient_of_variation(values))
+
+
+def test_one_variant_has_no_coefficient() -> None:
+    assert np.isnan(coefficient_of_variation(np.array([[0.3]]))).all()
+
+
+def test_a_reduction_against_itself_is_none() -> None:
+    assert reduction(scores("10"), scores("10")).mean.value == 0
+
+
+def test_numbers_of_other_captioners_are_not_compared() -> None:
+    with pytest.raises(DataError, match="share no captioner"):
+        reduction(Variants.of_table("a", {"x": {"p": 1, "q": 2}}), Variants.of_table("b", TWO))
+
+
+def test_the_interval_of_a_mean_holds_it() -> None:
+    found = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
+    (own,) = variants(found, drawn(found), ["encoder"])
+    mean = sensitivity(own).mean
+    assert mean.low < mean.value < mean.high
+
+
+def test_without_draws_there_is_no_interval() -> None:
+    (own,) = variants(results(), {}, ["encoder"])
+    assert np.isnan(sensitivity(own).mean.low)
+
+
+def test_a_conflict_is_named() -> None:
+    table = {"sat": {"lstm": 0.1, "ngram": -0.1}, "nic": {"lstm": 0.2, "ngram": 0.3}}
+    (own,) = agreements(variants(results(table), {}, ["encoder"])[0])
+    assert (own.conflicts.value, own.conflicting) == (0.5, ("sat",))
+
+
+def test_correlations_of_scipy() -> None:
+    from scipy import stats
+
+    generator = np.random.default_rng(2)
+    table = {f"c{i}": {"a": a, "b": b} for i, (a, b) in enumerate(generator.integers(0, 5, (9, 2)))}
+    (own,) = agreements(Variants.of_table("x", table))
+    one, two = np.array([list(line.values()) for line in table.values()]).T
+    assert [own.pearson.value, own.spearman.value, own.kendall.value] == pytest.approx(
+        [
+            stats.pearsonr(one, two).statistic,
+            stats.spearmanr(one, two).statistic,
+            stats.kendalltau(one, two).statistic,
+        ]
+    )
+
+
+# --- finished runs
+
+
+def test_what_is_the_same_stands_in_the_setting() -> None:
+    (own,) = variants(results(alignment="top_n"), {}, ["encoder"])
+    assert (own.setting.headline, own.setting.encoder, own.setting.alignment) == (
+        "lic",
+        "",
+        "top_n",
+    )
+
+
+def test_variants_are_named_by_what_varies() -> None:
+    assert variants(results(), {}, ["encoder"])[0].variants == ("lstm", "ngram")
+
+
+def test_a_captioner_without_a_variant_is_left_out_and_told() -> None:
+    found = [*results(), *results({"oscar": {"lstm": 0.1}})]
+    (own,) = variants(found, {}, ["encoder"])
+    assert (own.captioners, own.absent) == (("sat", "nic"), ("oscar",))
+
+
+def test_metrics_may_be_the_variants() -> None:
+    table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
+    found = [*results(table), *results(table, metric="leakage")]
+    assert variants(found, {}, ["metric"])[0].variants == ("lic", "leakage")
+
+
+def test_two_runs_of_one_variant_are_refused() -> None:
+    found = results()
+    again = [Result(f"{one.run_id}-2", [renamed(one)], one.manifest) for one in found]
+    with pytest.raises(DataError, match="are both sat with lstm"):
+        variants([*found, *again], {}, ["encoder"])
+
+
+def renamed(one: Result) -> Row:
+    return replace(one.rows[0], run_id=f"{one.run_id}-2")
+
+
+def test_an_unknown_key_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean 'encoder'"):
+        variants(results(), {}, ["encodr"])
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real sweep over two kinds of guesses."""
+    folder = tmp_path_factory.mktemp("outputs")
+    words = "metric=lic scoring=lic,accuracy captioner=faithful,stereotyper seeds=2 logger=csv"
+    small = "dataset.n_images=120 stats.resamples=20 metric.positions=1"
+    assert main([*words.split(), *small.split(), f"paths.outputs={folder}"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(("word", "told"), [("sensitivity", "mean"), ("consistency", "Kendall")])
+def test_runs_are_analysed_without_training(
+    outputs: Path, word: str, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analysis", word, str(outputs), "--over", "scoring"]) == 0
+    assert told in capfd.readouterr().out
+
+
+def test_a_metric_is_set_against_another(outputs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["analysis", "sensitivity", str(outputs), "--over", "scoring", "--against", "lci"]
+    assert main(words) == 2
+    assert "did you mean 'lic'" in capfd.readouterr().err
+
+
+def test_runs_that_do_not_vary_are_told(outputs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["analysis", "consistency", str(outputs), "--over", "encoder"]) == 3
+    assert "encoder=ngram,lstm" in capfd.readouterr().err
