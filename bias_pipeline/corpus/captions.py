@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from bias_pipeline.corpus.remembering import Remembering
 
 IntArray = npt.NDArray[np.int64]
 
@@ -26,7 +28,7 @@ _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
 
 
 @dataclass(frozen=True, eq=False)
-class Captions:
+class Captions(Remembering):
     """N captions of T running words over V distinct words.
 
     Attributes:
@@ -134,6 +136,17 @@ class Captions:
     def position(self, k: int) -> Captions:
         """The k-th caption (from 0) of every image that has that many."""
         return self.take(self.positions == k)
+
+    def by_position(self, most: int) -> Iterator[Captions]:
+        """The first captions of all images, their second ones, and so on, ``most`` times at most.
+
+        Example:
+            >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
+            >>> [len(own) for own in captions.by_position(5)]
+            [2, 1]
+        """
+        known = int(self.positions.max(initial=-1)) + 1
+        return (self.position(k) for k in range(min(most, known)))
 
     def compact(self) -> Captions:
         """The same captions without words that no caption uses, in order of first use."""

@@ -9,7 +9,6 @@ from a few templates: those are set phrases.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ _FEWEST_TEXTS = 2
 _MOST_IMAGES = 10
 
 
-@lru_cache(maxsize=2)
 def originals(corpus: Corpus) -> IntArray:
     """The first image that each one is a copy of.
 
@@ -34,6 +32,10 @@ def originals(corpus: Corpus) -> IntArray:
     Returns:
         (N,) rows of the corpus, read-only; an image that is no copy stands for itself.
     """
+    return corpus.read(_originals)
+
+
+def _originals(corpus: Corpus) -> IntArray:
     pairs = [
         (own[0], row)
         for own in (

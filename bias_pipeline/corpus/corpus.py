@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.remembering import Remembering
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, keys_of
 
@@ -72,7 +73,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus(Sequence[Record]):
+class Corpus(Remembering, Sequence[Record]):
     """Images in the order of their ids, as columns; indexing gives :class:`Record` views.
 
     The order of the input never matters: two corpora of the same images are equal column by

@@ -37,9 +37,11 @@ from bias_pipeline.explain import gradients, linear
 from bias_pipeline.explain.gradients import Gradients
 from bias_pipeline.explain.linear import Example, FloatArray, Gram, IntArray, WordFit
 from bias_pipeline.io.progress import track
-from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack, labelled
 from bias_pipeline.metrics.base import Metric
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import quantile, spread
+from bias_pipeline.text.transform import applied
 
 RESAMPLES = 100  # each trains every attacker again: more cost more than they tell
 MOST_KEPT = 300
@@ -138,9 +140,7 @@ def words(
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
     attack, fits, method = _explained(metric, how)
-    ready = corpus
-    for transform in attack.transforms:
-        ready = transform(ready)
+    ready = applied(attack.transforms, corpus)
     tables = _tables(attack, ready)
     splits = attack.draw_splits(corpus, seeds)
     stats = replace(attack.stats, resamples=resamples)
@@ -206,7 +206,7 @@ def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[Labelled]]:
     for own in captions.values():
         images &= np.bincount(own.images, minlength=len(ready)) > 0
     tables = {
-        side: list(_positions(attack, ready, own.take(images[own.images]), side))
+        side: list(_labelled(attack, ready, own.take(images[own.images]), side))
         for side, own in captions.items()
     }
     found = {side: own for side, own in tables.items() if own}
@@ -218,17 +218,11 @@ def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[Labelled]]:
     return found
 
 
-def _positions(
+def _labelled(
     attack: CaptionAttack, ready: Corpus, captions: Captions, side: str
 ) -> Iterator[Labelled]:
     grouping = ready.groupings[attack.attribute.name]
-    n_classes = len(grouping.names)
-    for k in range(attack.positions if side == "human" else 1):
-        own = captions.position(k)
-        labels = grouping.codes[own.images]
-        if np.bincount(labels, minlength=n_classes).min() >= SMALLEST_GROUP:
-            name = f"{side}:{k}" if side == "human" else side
-            yield Labelled(name, own, labels, n_classes, grouping.names)
+    return labelled(PartName(side=side), captions, grouping, attack.positions)
 
 
 class _Sums:

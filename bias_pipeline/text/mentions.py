@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -30,7 +29,6 @@ Mask = npt.NDArray[np.bool_]
 
 NO_GROUP = -1
 SEVERAL_GROUPS = -2
-_KEPT = 8  # columns whose reading is remembered: several metrics read the same captions
 
 
 def attribute_mentions(
@@ -48,7 +46,7 @@ def attribute_mentions(
     Returns:
         (N, K) indicators; a caption that names two groups counts for both.
     """
-    return _mentions(captions, attribute.namings(preset), tuple(groups))
+    return captions.read(_mentions, attribute.namings(preset), tuple(groups))
 
 
 def named_group(
@@ -72,7 +70,7 @@ def named_group(
         >>> named_group(Captions.from_texts(texts), gender, gender.groups).tolist()
         [0, 1, -1, -2]
     """
-    return _named(captions, attribute.namings(preset), tuple(groups))
+    return captions.read(_named, attribute.namings(preset), tuple(groups))
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
@@ -92,19 +90,24 @@ def silent(captions: Captions, attribute: Attribute) -> Mask:
         captions: raw captions; they are tokenised and lower-cased here.
         attribute: whose groups' words count.
     """
-    return _silent(captions, attribute.namings())
+    return captions.read(_silent, attribute.namings())
 
 
-def neutral_rate(captions: Captions, attribute: Attribute) -> float:
+def neutral_rate(captions: Captions, attribute: Attribute, images: Mask | None = None) -> float:
     """Share of captions that name no group of the attribute, in [0, 1]; NaN without captions.
 
-    A captioner that always says "person" is neutral throughout and must not look fair for free.
+    A captioner that always says "person" is neutral throughout and must not look fair for free. The
+    attribute's own words count, whatever list a metric counts with, so that metrics compare.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
         attribute: whose groups' words count.
+        images: flags of the images whose captions count; all if left out.
     """
-    return float(silent(captions, attribute).mean()) if len(captions) else float("nan")
+    quiet = silent(captions, attribute)
+    if images is not None:
+        quiet = quiet[images[captions.images]]
+    return float(quiet.mean()) if len(quiet) else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +133,6 @@ class Listed:
         return found
 
 
-@lru_cache(maxsize=_KEPT)
 def listed_words(captions: Captions, naming: Naming) -> Listed:
     """The listed words that captions hold.
 
@@ -138,6 +140,10 @@ def listed_words(captions: Captions, naming: Naming) -> Listed:
         captions: raw captions; they are tokenised and lower-cased here.
         naming: the words, and what must stand by them.
     """
+    return captions.read(_listed, naming)
+
+
+def _listed(captions: Captions, naming: Naming) -> Listed:
     context = naming.applies_to
     group = {word: k for k, (_, own) in enumerate(naming.words) for word in own}
     words = lowered_words(captions)
@@ -152,14 +158,12 @@ def listed_words(captions: Captions, naming: Naming) -> Listed:
     return Listed(words, places, groups[places], names)
 
 
-@lru_cache(maxsize=_KEPT)
 def _named(captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]) -> IntArray:
-    named = one_of(_mentions(captions, namings, groups))
+    named = one_of(captions.read(_mentions, namings, groups))
     named.setflags(write=False)  # all who ask get the same array
     return named
 
 
-@lru_cache(maxsize=_KEPT)
 def _silent(captions: Captions, namings: tuple[Naming, ...]) -> Mask:
     found = [listed_words(captions, naming) for naming in namings]
     quiet: Mask = ~np.all([own.holding(own.names) for own in found], axis=0)
@@ -167,7 +171,6 @@ def _silent(captions: Captions, namings: tuple[Naming, ...]) -> Mask:
     return quiet
 
 
-@lru_cache(maxsize=_KEPT)
 def _mentions(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
 ) -> sparse.csr_array:
@@ -189,9 +192,12 @@ def _flags(captions: Captions, naming: Naming) -> dict[str, Mask]:
     }
 
 
-@lru_cache(maxsize=_KEPT // 2)
 def lowered_words(captions: Captions) -> Captions:
     """Raw captions as lower-case words, without signs."""
+    return captions.read(_lowered)
+
+
+def _lowered(captions: Captions) -> Captions:
     return captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -36,7 +35,7 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, Speech]:
     captions; a vocabulary grows with their number.
     """
     found = {}
-    for side, (words, vocabulary) in _measured(corpus).items():
+    for side, (words, vocabulary) in corpus.read(_measured).items():
         found[side] = Speech(words, vocabulary, neutral_rate(corpus.side(side), attribute))
     return found
 
@@ -49,7 +48,6 @@ def captioned(corpus: Corpus, attribute: Attribute) -> float:
     return float(described[labelled].mean()) if labelled.any() else float("nan")
 
 
-@lru_cache(maxsize=4)
 def _measured(corpus: Corpus) -> dict[str, tuple[float, float]]:
     """Words and vocabulary by side, once for all metrics of a corpus."""
     first = corpus.human.position(0)

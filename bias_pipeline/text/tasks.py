@@ -7,16 +7,12 @@ Naming a task twice counts once.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.tokenize import tokenize_word
-
-_KEPT = 4  # columns whose reading is remembered: several metrics read the same captions
 
 
 def task_mentions(
@@ -35,10 +31,9 @@ def task_mentions(
         (N, T) indicators.
     """
     column = {word: i for i, task in enumerate(tasks) for word in vocabulary.tasks[task]}
-    return _mentions(captions, vocabulary.all_words, tuple(column.items()), len(tasks))
+    return captions.read(_mentions, vocabulary.all_words, tuple(column.items()), len(tasks))
 
 
-@lru_cache(maxsize=_KEPT)
 def _mentions(
     captions: Captions,
     all_words: tuple[str, ...],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
@@ -34,6 +34,13 @@ class TextTransform(Configurable, ABC):
     @abstractmethod
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The rewritten captions of one side."""
+
+
+def applied(transforms: Iterable[Callable[[Corpus], Corpus]], corpus: Corpus) -> Corpus:
+    """The corpus after one transform and then the next; mask-then-align is not align-then-mask."""
+    for transform in transforms:
+        corpus = transform(corpus)
+    return corpus
 
 
 class Identity(TextTransform):

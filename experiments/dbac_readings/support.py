@@ -19,7 +19,6 @@ import pandas as pd
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import stream
-from bias_pipeline.metrics.attack.dbac_counts import Counts
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.dbac_findings import Findings
 from experiments.study import cell as written
@@ -52,9 +51,8 @@ def run(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
                 words = [f"captioner={captioner}", f"metric.min_support={share}"]
                 own = compose.cell([*common, *words, f"paths.outputs={outputs}"])
                 metric, corpus = own.build("metric"), sample(own.corpus(), *part)
-                counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
                 splits = metric.draw_splits(corpus, SEEDS)
-                direction = Direction(metric.settings, "a_to_t", corpus, counts, splits)
+                direction = Direction(metric.settings, "a_to_t", metric.see(corpus), splits)
                 score = Findings(direction).score()
                 found = score.parts["a_to_t"]
                 line = {"captioner": captioner, "sample": name, "min_support": share}

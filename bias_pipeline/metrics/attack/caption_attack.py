@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.declared import Count, Share
@@ -37,7 +37,7 @@ from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate
-from bias_pipeline.text.transform import is_special
+from bias_pipeline.text.transform import applied, is_special
 
 FloatArray = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -115,9 +115,7 @@ class CaptionAttack(Metric, ABC):
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`CaptionAttack`."""
-        ready = corpus
-        for transform in self.transforms:
-            ready = transform(ready)
+        ready = applied(self.transforms, corpus)
         grouping = corpus.groupings[self.attribute.name]
         labelled = grouping.codes >= 0
         has_model, has_human = (
@@ -256,14 +254,13 @@ class CaptionAttack(Metric, ABC):
         return []
 
     def _part(self, estimate: Estimate, corpus: Corpus, side: str, images: Mask) -> Part:
-        captions = corpus.side(side)
         grouping = corpus.groupings[self.attribute.name]
         return Part(
             estimate=estimate,
             unit="fraction",
             n_images=int(images.sum()),
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),
-            neutral_rate=neutral_rate(captions.take(images[captions.images]), self.attribute),
+            neutral_rate=neutral_rate(corpus.side(side), self.attribute, images),
         )
 
 
@@ -306,6 +303,25 @@ def _wordless(side: str, captions: Captions, share: float) -> str:
     )
 
 
+def labelled(
+    part: PartName, captions: Captions, grouping: Grouping, positions: int
+) -> Iterator[Labelled]:
+    """What attackers learn from: captions of each position with the groups of their images.
+
+    Args:
+        part: whose captions they are; people's are named by position too.
+        captions: of labelled images.
+        grouping: the images' groups.
+        positions: how many are taken; those with too few images of a group are left out.
+    """
+    n_classes = len(grouping.names)
+    for k, own in enumerate(captions.by_position(positions)):
+        labels = grouping.codes[own.images]
+        if np.bincount(labels, minlength=n_classes).min() >= SMALLEST_GROUP:
+            name = f"{part}:{k}" if part.side == "human" else part
+            yield Labelled(name, own, labels, n_classes, grouping.names)
+
+
 class _Attack:
     """Attackers on prepared captions, each set of images attacked once."""
 
@@ -344,14 +360,7 @@ class _Attack:
         captions = captions.take(images[captions.images])
         self._check_words(side, captions)
         grouping = self.ready.groupings[self.metric.attribute.name]
-        codes, n_classes = grouping.codes, len(grouping.names)
-        tables = []
-        for k in range(self.metric.positions if side == "human" else 1):
-            own = captions.position(k)
-            labels = codes[own.images]
-            if np.bincount(labels, minlength=n_classes).min() >= SMALLEST_GROUP:
-                name = f"{part}:{k}" if side == "human" else part
-                tables.append(Labelled(name, own, labels, n_classes, grouping.names))
+        tables = list(labelled(part, captions, grouping, self.metric.positions))
         if not tables:
             raise NotApplicableError(
                 f"captioner {self.ready.captioner!r}, {side} captions: attackers need two groups "

@@ -10,13 +10,13 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.metrics.attack.dbac_counts import Counts
 from bias_pipeline.metrics.attack.dbac_direction import Direction, Settings, Transform
 from bias_pipeline.metrics.attack.dbac_findings import Findings
 from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Reading, Response, Score
 from bias_pipeline.metrics.counting.tally import choice, support
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.parts import DIRECTIONS, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import NAIR_2025
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -131,19 +131,23 @@ class DBAC(Metric):
             min_support=support(min_support),
             rare=choice("rare", rare, RARE),
         )
-        self.tasks = tuple(name for name in task.tasks if name not in exclude_tasks)
+        self.exclude_tasks = tuple(exclude_tasks)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed over all labelled images."""
         return self.split.draw(corpus, self.attribute.name, seeds)
 
+    def see(self, corpus: Corpus) -> Seen:
+        """What the metric looks at."""
+        return Seen(corpus, self.attribute, None, self.task, self.exclude_tasks)
+
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`DBAC`."""
-        counts = Counts.of(corpus, self.attribute, self.task, self.tasks)
+        seen = self.see(corpus)
         found = [
-            Findings(Direction(self.settings, name, corpus, counts, splits)).score()
+            Findings(Direction(self.settings, name, seen, splits)).score()
             for name in DIRECTIONS
-            if name == "a_to_t" or counts.has_objects.any()
+            if name == "a_to_t" or seen.has_objects
         ]
         notes = [note for one in found for note in one.notes]
         if len(found) < len(DIRECTIONS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,10 @@ from bias_pipeline.metrics.attack.dbac_counts import Counts, FloatArray, IntArra
 from bias_pipeline.metrics.counting.tally import least_share
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.transform import applied
 
 Transform = Callable[[Corpus], Corpus]
 
@@ -51,53 +54,84 @@ class _Block:
 
 
 class Direction:
-    """One direction, on the images that allow it; its attackers are trained when it is made.
+    """One direction, on the images that allow it; attackers are trained when they are asked.
 
     Args:
         settings: how both directions are scored.
         name: ``a_to_t`` or ``t_to_a``.
-        corpus: raw captions.
-        counts: what they and the labels say.
+        seen: what raw captions and labels say of all tasks.
         splits: one a seed.
-
-    Raises:
-        NotApplicableError: if no image has captions of both sides.
-        DataError: if no caption position covers all images that have.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        name: str,
-        corpus: Corpus,
-        counts: Counts,
-        splits: Sequence[Split],
-    ) -> None:
-        self.settings, self.name, self.corpus = settings, name, corpus
-        usable = (
-            (counts.group >= 0) & (counts.captions["model"] > 0) & (counts.captions["human"] > 0)
-        )
-        if name == "t_to_a":
-            usable &= counts.has_objects
-        self.images = np.flatnonzero(usable)
-        if not len(self.images):
+    def __init__(self, settings: Settings, name: str, seen: Seen, splits: Sequence[Split]) -> None:
+        self.settings, self.name, self.splits = settings, name, splits
+        self.corpus, self.n_seeds = seen.corpus, len(splits)
+        self._all_tasks = seen
+
+    @cached_property
+    def images(self) -> IntArray:
+        """(M,) corpus rows of the images that both sides describe; for T->A with objects.
+
+        Raises:
+            NotApplicableError: if there are none.
+        """
+        seen = self._all_tasks
+        usable = seen.labelled & seen.has("model") & seen.has("human")
+        if not self.to_task:
+            usable &= seen.known
+        if not usable.any():
             raise NotApplicableError(
-                f"captioner {corpus.captioner!r}: DBAC needs images with model and human captions"
+                f"captioner {self.corpus.captioner!r}: DBAC needs images with model and human "
+                "captions"
             )
-        self.n_seeds = len(splits)
-        self.counts = self._common_tasks(counts)
-        self.supported = self._supported()
-        attacked = SIDES if self.supported.any() else ()
-        ready = corpus
-        for transform in settings.transforms[name]:
-            ready = transform(ready)
-        self.notes = ready.notes
-        self.tables = {
-            table: [{"direction": name, **line} for line in lines]
-            for table, lines in ready.tables.items()
+        return np.flatnonzero(usable)
+
+    @cached_property
+    def seen(self) -> Seen:
+        """What is said of the tasks that are scored, which the data set alone decides.
+
+        Those that people's captions name (or images hold, where attackers guess objects) too seldom
+        are merged or dropped; whatever the captioner does, the pairs are the same.
+        """
+        counts = Counts.of(self._all_tasks, self.images)
+        held = counts.tasks["human"].sum(axis=0) / counts.captions["human"].sum()
+        share = held if self.to_task else counts.objects.mean(axis=0)
+        rare = share < self.least
+        merged = rare & (share > 0) & (self.settings.rare == "merge")
+        return self._all_tasks.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The same of the images, as tables."""
+        return Counts.of(self.seen, self.images)
+
+    @cached_property
+    def ready(self) -> Corpus:
+        """The captions that attackers read."""
+        return applied(self.settings.transforms[self.name], self.corpus)
+
+    @property
+    def tables(self) -> dict[str, list[dict[str, object]]]:
+        """What transforms have to tell, with the direction."""
+        return {
+            table: [{"direction": self.name, **line} for line in lines]
+            for table, lines in self.ready.tables.items()
         }
-        self.answers = {side: self._attack(ready, side, splits) for side in attacked}
-        self.blocks = {side: list(self._blocks(side)) for side in attacked}
+
+    @cached_property
+    def answers(self) -> dict[str, list[Predictions]]:
+        """Side to its attackers' answers, one for each caption position.
+
+        Raises:
+            DataError: if no caption position covers all images.
+        """
+        sides = SIDES if self.supported.any() else ()
+        return {side: self._attack(self.ready, side) for side in sides}
+
+    @cached_property
+    def blocks(self) -> dict[str, list[_Block]]:
+        """Side to its attackers' guesses."""
+        return {side: list(self._blocks(side)) for side in self.answers}
 
     @property
     def to_task(self) -> bool:
@@ -112,7 +146,7 @@ class Direction:
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the values of the given and of the other variable."""
-        pair = (self.counts.groups, self.counts.names)
+        pair = (self.seen.groups, self.seen.tasks)
         return pair if self.to_task else pair[::-1]
 
     @property
@@ -120,33 +154,18 @@ class Direction:
         """The share that a task or group must reach."""
         return least_share(self.settings.min_support, len(self.images))
 
-    def _common_tasks(self, counts: Counts) -> Counts:
-        """Counts of the tasks that are scored, which the data set alone decides.
-
-        Those that people's captions name (or images hold, where attackers guess objects) too seldom
-        are merged or dropped; whatever the captioner does, the pairs are the same.
-        """
-        share = counts.share(self.images)
-        if not self.to_task:
-            share = counts.objects[self.images].mean(axis=0)
-        rare = share < self.least
-        merged = rare & (share > 0) & (self.settings.rare == "merge")
-        return counts.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
-
-    def _attack(self, ready: Corpus, side: str, splits: Sequence[Split]) -> list[Predictions]:
+    def _attack(self, ready: Corpus, side: str) -> list[Predictions]:
         captions = ready.side(side)
         usable = np.zeros(len(ready), bool)
         usable[self.images] = True
         captions = captions.take(usable[captions.images])
         answers = []
-        for k in range(self.settings.positions if side == "human" else 1):
-            own = captions.position(k)
+        classes = self.values[0]
+        for k, own in enumerate(captions.by_position(self.settings.positions)):
             if len(own) == len(self.images):
-                labels = self.labels(own.images)
-                classes = self.counts.groups if self.to_task else self.counts.names
                 name = f"{self.name}:{side}:{k}"
-                data = Labelled(name, own, labels, len(classes), classes)
-                answers.append(self.settings.probe.fit_predict(data, splits))
+                data = Labelled(name, own, self.labels, len(classes), classes)
+                answers.append(self.settings.probe.fit_predict(data, self.splits))
         if not answers:
             raise DataError(
                 f"captioner {self.corpus.captioner!r}: no {side} caption position covers all "
@@ -154,11 +173,12 @@ class Direction:
             )
         return answers
 
-    def labels(self, images: IntArray) -> IntArray:
+    @property
+    def labels(self) -> IntArray:
         """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
         if self.to_task:
-            return self.counts.group[images]
-        return self.counts.objects[images].astype(np.int64)
+            return self.seen.codes[self.images]
+        return self.counts.objects.astype(np.int64)
 
     def _blocks(self, side: str) -> Iterator[_Block]:
         """Columns: the pairs (A->T) or the tasks (T->A), then all guesses together."""
@@ -185,19 +205,20 @@ class Direction:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
         captions = self.corpus.side(side)
         first = np.searchsorted(captions.images, images)
-        named = self.counts.by_caption[side][first + k].toarray()
-        group = np.eye(len(self.counts.groups))[truth]
+        named = self.seen.mentions(side)[first + k].toarray()
+        group = np.eye(len(self.seen.groups))[truth]
         pairs: FloatArray = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)
         return pairs
 
-    def _supported(self) -> npt.NDArray[np.bool_]:
+    @cached_property
+    def supported(self) -> npt.NDArray[np.bool_]:
         """(G, O) pairs that people's captions hold, of groups that people name often enough.
 
         None if the captioner never names any value of the other variable, as of silence nothing
         can be said, or if a group has too few images to learn from.
         """
         every = np.ones((1, len(self.images)))
-        sizes = np.bincount(self.counts.group[self.images], minlength=len(self.counts.groups))
+        sizes = self.counts.group.sum(axis=0)
         held: npt.NDArray[np.bool_] = self._mentions("human", every)[0, 0] > 0
         if not self.to_task:
             held = held & (self._other("human", every)[0] >= self.least)
@@ -206,29 +227,24 @@ class Direction:
 
     def _mentions(self, side: str, weights: FloatArray) -> FloatArray:
         """(B, 1, G, O) weighted number of captions of each pair."""
-        group = np.eye(len(self.counts.groups))[self.counts.group[self.images]]
         if self.to_task:
-            given, other = group, self.counts.tasks[side][self.images]
+            given, other = self.counts.group, self.counts.tasks[side]
         else:
-            given = self.counts.objects[self.images]
-            other = self.counts.named[side][self.images]
+            given, other = self.counts.objects, self.counts.named[side]
         pairs = (given[:, :, None] * other[:, None, :]).reshape(len(self.images), -1)
         shape = (len(weights), 1, given.shape[1], other.shape[1])
         return (weights @ pairs).reshape(shape)
 
     def _given(self, weights: FloatArray) -> FloatArray:
         """(B, 1, G) P(given) from image labels."""
-        if self.to_task:
-            held = np.eye(len(self.counts.groups))[self.counts.group[self.images]]
-        else:
-            held = self.counts.objects[self.images]
+        held = self.counts.group if self.to_task else self.counts.objects
         return (weights @ held / weights.sum(axis=1, keepdims=True))[:, None, :]
 
     def _other(self, side: str, weights: FloatArray) -> FloatArray:
         """(B, 1, O) P(other): share of the side's captions that name each value."""
         counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
-        captions = weights @ self.counts.captions[side][self.images, None]
-        return (weights @ counts[self.images] / captions)[:, None, :]
+        captions = weights @ self.counts.captions[side][:, None]
+        return (weights @ counts / captions)[:, None, :]
 
     def _quality(self, side: str, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
@@ -266,7 +282,7 @@ class Direction:
     def pair(self, g: int, o: int) -> PartName:
         """The name of the score of a pair: value ``g`` is given, ``o`` of the other variable."""
         group, task = (g, o) if self.to_task else (o, g)
-        return self.part(group=self.counts.groups[group], object=self.counts.names[task])
+        return self.part(group=self.seen.groups[group], object=self.seen.tasks[task])
 
     def evaluate(self, weights: FloatArray) -> dict[PartName, FloatArray]:
         """All numbers of the direction, (B, S) each, when images count as often as weighted."""
@@ -297,7 +313,7 @@ class Direction:
         if self.by_group:
             found |= {
                 self.part(group=name): self._of_group(g, model, human, given)
-                for g, name in enumerate(self.counts.groups)
+                for g, name in enumerate(self.seen.groups)
             }
         return found
 

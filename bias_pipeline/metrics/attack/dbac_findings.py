@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.metrics.attack.dbac_counts import IntArray
+from bias_pipeline.metrics.attack.dbac_counts import FloatArray, IntArray
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import Estimate, steady
-from bias_pipeline.text.mentions import neutral_rate
 
 _NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
 
@@ -32,7 +31,8 @@ class Findings:
             direction.settings,
             direction.to_task,
         )
-        self.corpus, self.counts, self.images = direction.corpus, direction.counts, direction.images
+        self.corpus, self.seen = direction.corpus, direction.seen
+        self.counts, self.images = direction.counts, direction.images
         self.supported, self.values = direction.supported, direction.values
 
     def score(self) -> Score:
@@ -54,7 +54,7 @@ class Findings:
                 f"{self.name}:pairs": int(self.supported.sum()),
                 f"{self.name}:pairs_without_support": int((~self.supported).sum()),
             },
-            notes=[*self.direction.notes, *told],
+            notes=[*self.direction.ready.notes, *told],
             tables={
                 **self.direction.tables,
                 "examples": list(self._examples(estimates)),
@@ -67,7 +67,7 @@ class Findings:
         if not self.direction.by_group:
             return []
         of = self.direction.part
-        groups = {name: estimates[of(group=name)] for name in self.counts.groups}
+        groups = {name: estimates[of(group=name)] for name in self.seen.groups}
         gap = gap_of(groups, self.settings.stats.level)
         if gap is None:
             return []
@@ -90,36 +90,32 @@ class Findings:
         )
 
     def _part(self, name: PartName, estimate: Estimate) -> Part:
-        captions = self.corpus.side(name.side or "model")
         images = self._images_of(name)
-        usable = np.isin(captions.images, images)
+        usable = np.zeros(len(self.corpus), bool)
+        usable[images] = True
         return Part(
             estimate=estimate,
             unit="quality" if name.what == "quality" else "fraction",
             range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
             n_images=len(images),
-            coverage=float(len(images) / (self.counts.group >= 0).sum()),
-            neutral_rate=neutral_rate(captions.take(usable), self.settings.attribute),
+            coverage=float(len(images) / self.seen.labelled.sum()),
+            neutral_rate=self.seen.neutral_rate(name.side or "model", usable),
         )
 
     def _images_of(self, name: PartName) -> IntArray:
         """Corpus rows that a number rests on: of a group, those labelled or captioned with it."""
         if not name.group or name.of_pair:
             return self.images
-        place = self.counts.groups.index(name.group)
+        place = self.seen.groups.index(name.group)
         if self.to_task:
-            return self.images[self.counts.group[self.images] == place]
-        named = sum(self.counts.named[side][self.images, place] for side in SIDES)
+            return self.images[self.counts.group[:, place] > 0]
+        named = sum(self.counts.named[side][:, place] for side in SIDES)
         return self.images[np.asarray(named) > 0]
 
     def _descriptive(self) -> dict[PartName, Estimate]:
         """Numbers that need no attacker: mention rates and the quality of knowing prevalences."""
-        labels = self.direction.labels(self.images)
-        shares = (
-            np.bincount(labels, minlength=len(self.counts.groups)) / len(labels)
-            if self.to_task
-            else labels.mean(axis=0)
-        )
+        labels = self.direction.labels
+        shares = self.counts.group.mean(axis=0) if self.to_task else labels.mean(axis=0)
         probs = np.tile(shares, (len(labels), 1))
         guess = self.settings.scoring.per_guess(probs, labels)
         of = self.direction.part
@@ -127,7 +123,7 @@ class Findings:
         found = {of("quality", detail="baseline"): quality}
         for side in SIDES:
             counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
-            named = counts[self.images].sum() / self.counts.captions[side][self.images].sum()
+            named = counts.sum() / self.counts.captions[side].sum()
             found[of("mentions", side=side)] = float(named)
         nan = float("nan")
         return {
@@ -156,12 +152,13 @@ class Findings:
     def _holders(self, g: int, o: int) -> IntArray:
         """Corpus rows of images of a pair: labelled with the group, captioned with the task."""
         group, task = (g, o) if self.to_task else (o, g)
-        held = self.counts.group[self.images] == group
-        if self.to_task:
-            held &= self.counts.tasks["model"][self.images, task] > 0
-        else:
-            held &= self.counts.objects[self.images, task] > 0
-        return self.images[held]
+        held = self._source[:, task] > 0
+        return self.images[held & (self.counts.group[:, group] > 0)]
+
+    @property
+    def _source(self) -> FloatArray:
+        """(M, T) where a pair's task is looked for: in captions, or in images."""
+        return self.counts.tasks["model"] if self.to_task else self.counts.objects
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
         """Up to three captions for each of the ten most amplified pairs."""
@@ -186,9 +183,8 @@ class Findings:
             if not len(holders):
                 continue  # amplified in captions whose images do not hold it: none to draw
             group, task = (g, o) if self.to_task else (o, g)
-            of_group = (self.counts.group[self.images] == group).mean()
-            source = self.counts.tasks["model"] if self.to_task else self.counts.objects
-            of_task = (source[self.images, task] > 0).mean()
+            of_group = self.counts.group[:, group].mean()
+            of_task = (self._source[:, task] > 0).mean()
             weight = of_group * of_task / (len(holders) / len(self.images))
             for row in holders:
                 columns = self._pair_columns(g, o, estimate)

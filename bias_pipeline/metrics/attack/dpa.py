@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import keys_of, stream
 from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Part, Reading, Response, Score
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     FloatArray,
     IntArray,
@@ -30,6 +30,7 @@ from bias_pipeline.metrics.counting.tally import (
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import TOKAS_2024
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
@@ -152,6 +153,7 @@ class DPA(Metric):
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`DPA`."""
         seen = Seen(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
+        seen.check_captioned()
         labels = self._labels(seen)
         known = seen.known if self.labels == "objects" else seen.has("human")
         usable = seen.labelled & seen.has("model") & known
@@ -271,15 +273,17 @@ class _Direction:
         self, metric: DPA, question: Question, seen: Seen, splits: Sequence[Split]
     ) -> None:
         self.metric, self.question, self.seen = metric, question, seen
-        self.n_seeds = len(splits)
-        self.answers = {
-            "model": metric.probe.fit_predict(self._posed("model", question.predicted), splits),
+        self.splits, self.n_seeds = splits, len(splits)
+
+    @cached_property
+    def answers(self) -> dict[str, Predictions]:
+        """Side to what its attackers answer; they are trained when this is first asked for."""
+        train = self.metric.probe.fit_predict
+        return {
+            "model": train(self._posed("model", self.question.predicted), self.splits),
             # Every seed has label noise of its own.
             "human": _joined(
-                [
-                    metric.probe.fit_predict(self._posed("human", self._noisy(s.seed)), [s])
-                    for s in splits
-                ]
+                [train(self._posed("human", self._noisy(s.seed)), [s]) for s in self.splits]
             ),
         }
 

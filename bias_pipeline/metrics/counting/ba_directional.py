@@ -15,7 +15,6 @@ from bias_pipeline.metrics.counting.labels import (
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
@@ -26,6 +25,7 @@ from bias_pipeline.metrics.functional.amplification import (
 )
 from bias_pipeline.metrics.functional.counts import Counts, known_mean
 from bias_pipeline.metrics.parts import DIRECTIONS, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import WANG_2021
 from bias_pipeline.stats.bootstrap import Bootstrap
 

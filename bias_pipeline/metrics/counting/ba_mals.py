@@ -15,7 +15,6 @@ from bias_pipeline.metrics.counting.labels import (
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import (
     ABSENT,
@@ -24,6 +23,7 @@ from bias_pipeline.metrics.functional.amplification import (
     mals_tasks,
 )
 from bias_pipeline.metrics.parts import SCORE, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import About, FloatArray, Mask, Sums
 from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
+from bias_pipeline.metrics.seen import Seen
 
 Table = Callable[[str, Mask], sparse.csr_array]
 

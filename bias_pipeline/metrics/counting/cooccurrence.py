@@ -13,7 +13,6 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     COUNT,
     About,
@@ -38,6 +37,7 @@ from bias_pipeline.metrics.functional.cooccurrence import (
 )
 from bias_pipeline.metrics.functional.counts import weighted_mean
 from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import HENDRICKS_2018, LIN_2019, SESHADRI_2024, ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
 

@@ -13,7 +13,6 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     About,
     FloatArray,
@@ -31,6 +30,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons
 from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import FOULDS_2020
 from bias_pipeline.stats.bootstrap import Bootstrap
 

@@ -11,7 +11,6 @@ from scipy import sparse
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.seen import Seen, cells
 from bias_pipeline.metrics.counting.tally import (
     SHARE,
     About,
@@ -23,6 +22,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.parts import HUMAN, SCORE, PartName
+from bias_pipeline.metrics.seen import Seen, cells
 from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 

@@ -10,7 +10,6 @@ from scipy import sparse
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo, Response
-from bias_pipeline.metrics.counting.seen import Seen, cells
 from bias_pipeline.metrics.counting.tally import (
     About,
     CountingMetric,
@@ -22,6 +21,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional.groups import ratio
 from bias_pipeline.metrics.parts import HUMAN, MODEL, SCORE, PartName
+from bias_pipeline.metrics.seen import Seen, cells
 from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 

@@ -8,7 +8,6 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import MetricInfo, Response
 from bias_pipeline.metrics.counting.gender_error import outcome_table, outcomes_of
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     SHARE,
     About,
@@ -19,6 +18,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.parts import HUMAN, SCORE, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 

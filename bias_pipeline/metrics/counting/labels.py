@@ -10,7 +10,6 @@ from scipy import sparse
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     About,
     FloatArray,
@@ -26,6 +25,7 @@ from bias_pipeline.metrics.counting.tally import (
 )
 from bias_pipeline.metrics.functional.counts import Counts, share
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 LABELS = ("objects", "union", "each")

@@ -21,12 +21,12 @@ from bias_pipeline.metrics.counting.labels import (
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import DENOMINATORS, association
 from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
 from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
 from bias_pipeline.metrics.parts import DIRECTIONS, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import ZHAO_2023
 from bias_pipeline.stats.bootstrap import Bootstrap
 

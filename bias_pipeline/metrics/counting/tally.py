@@ -24,8 +24,8 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.hashing import UIntArray, stream
 from bias_pipeline.metrics.base import Metric, Part, Score
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 IntArray = npt.NDArray[np.int64]
@@ -201,6 +201,7 @@ class CountingMetric(Metric):
         """See the class; nothing is trained."""
         del splits
         seen = self.see(corpus)
+        seen.check_captioned()
         tally = self.tally(seen)
         estimates = _estimates(tally, corpus.keys, self.stats)
 

@@ -16,7 +16,6 @@ from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
 from bias_pipeline.metrics.counting.caption_sides import key, mean_of
-from bias_pipeline.metrics.counting.seen import Seen
 from bias_pipeline.metrics.counting.tally import (
     SHARE,
     About,
@@ -47,6 +46,7 @@ from bias_pipeline.metrics.functional.quality import (
 )
 from bias_pipeline.metrics.meteor import ABSENT, available, meteor
 from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
+from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words

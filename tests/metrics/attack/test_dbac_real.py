@@ -11,7 +11,6 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import stream
-from bias_pipeline.metrics.attack.dbac_counts import Counts
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.dbac_findings import Findings
 from bias_pipeline.metrics.base import Score
@@ -47,9 +46,8 @@ def score(captioner: str, support: float = 0.005, part: int = 0, of: int = 1) ->
     """A→T alone: T→A has an attacker an object."""
     cell = compose.cell([*COMMON, f"captioner={captioner}", f"metric.min_support={support}"])
     corpus, metric = sample(cell.corpus(), part, of), cell.build("metric")
-    counts = Counts.of(corpus, metric.attribute, metric.task, metric.tasks)
     splits = metric.draw_splits(corpus, (0, 12, 456))
-    return Findings(Direction(metric.settings, "a_to_t", corpus, counts, splits)).score()
+    return Findings(Direction(metric.settings, "a_to_t", metric.see(corpus), splits)).score()
 
 
 def a_to_t(*args: object) -> Estimate:

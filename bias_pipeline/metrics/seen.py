@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from copy import copy
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -16,17 +17,18 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.text.mentions import attribute_mentions, named_group, one_of, silent
+from bias_pipeline.text.mentions import attribute_mentions, named_group, neutral_rate, one_of
 from bias_pipeline.text.tasks import task_mentions
 
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+OTHERS = "other tasks"
 LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smallest group
 
 
 class Seen:
-    """What images and captions say, before any metric.
+    """The one reader of a corpus for metrics: what images and captions say of groups and tasks.
 
     Args:
         corpus: raw captions.
@@ -34,9 +36,6 @@ class Seen:
         words: a preset of the attribute, None for its own words.
         vocabulary: whose tasks are read, if any.
         exclude: tasks left out.
-
-    Raises:
-        DataError: if no image has both a group and a caption of the model.
     """
 
     def __init__(
@@ -54,17 +53,47 @@ class Seen:
         known = vocabulary.tasks if vocabulary else {}
         self.tasks = tuple(name for name in known if name not in exclude)
         self.labelled: Mask = self.codes >= 0
+        self._read_tasks = self.tasks
+        self._member: sparse.csr_array | None = None
+
+    def check_captioned(self) -> None:
+        """Refuse a corpus of which nothing can be counted.
+
+        Raises:
+            DataError: if no image has both a group and a caption of the model.
+        """
         if not (self.labelled & self.has("model")).any():
             raise DataError(
-                f"captioner {corpus.captioner!r}: no image has both a group of "
-                f"{attribute.name!r} and a caption"
+                f"captioner {self.corpus.captioner!r}: no image has both a group of "
+                f"{self.attribute.name!r} and a caption"
             )
+
+    def of_tasks(self, kept: IntArray, merged: IntArray) -> Seen:
+        """The same with some tasks left out and others, together, as one more task.
+
+        Args:
+            kept: numbers of the tasks that stay as they are.
+            merged: numbers of those that become :data:`OTHERS`, which is named where any of them
+                is; none for no such task.
+        """
+        columns = [[task] for task in kept.tolist()] + ([merged.tolist()] if len(merged) else [])
+        rows = np.concatenate([*map(np.array, columns), []]).astype(np.int64)
+        column = np.repeat(np.arange(len(columns)), [len(own) for own in columns])
+        found = copy(self)
+        found.__dict__.pop("objects", None)
+        found.tasks = (*(self.tasks[t] for t in kept), *([OTHERS] if len(merged) else []))
+        found._member = cells(rows, column, (len(self.tasks), len(columns)))
+        return found
 
     def has(self, side: str) -> Mask:
         """(N,) images that a side describes."""
         described = np.zeros(len(self.corpus), bool)
         described[self.corpus.side(side).images] = True
         return described
+
+    def n_captions(self, side: str) -> IntArray:
+        """(N,) how many captions a side has of each image."""
+        return np.bincount(self.images(side), minlength=len(self.corpus))
 
     def images(self, side: str) -> IntArray:
         """(C,) image of each caption of a side."""
@@ -76,9 +105,11 @@ class Seen:
 
     def named_together(self, side: str) -> IntArray:
         """(N,) the one group that all captions of an image together name."""
-        captions = self.corpus.side(side)
-        named = attribute_mentions(captions, self.attribute, self.groups, self.words)
-        return one_of(self.by_image(side, named))
+        return one_of(self.by_image(side, self.groups_named(side)))
+
+    def groups_named(self, side: str) -> sparse.csr_array:
+        """(C, K) groups that each caption names."""
+        return attribute_mentions(self.corpus.side(side), self.attribute, self.groups, self.words)
 
     def unsaid(self, side: str) -> str:
         """Why nothing can be said of whom a side's captions name; empty if something can.
@@ -99,7 +130,8 @@ class Seen:
     def mentions(self, side: str) -> sparse.csr_array:
         """(C, T) tasks that each caption names."""
         assert self.vocabulary is not None
-        return task_mentions(self.corpus.side(side), self.vocabulary, self.tasks)
+        found = task_mentions(self.corpus.side(side), self.vocabulary, self._read_tasks)
+        return found if self._member is None else _any(found @ self._member)
 
     def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
         """(N, ...) sums over each image's captions."""
@@ -122,7 +154,8 @@ class Seen:
                 f"dataset {self.corpus.dataset!r} has no objects for these images; read labels "
                 "from human captions where the metric has labels=union, or choose another metric"
             )
-        return _objects(self.corpus, self.tasks)
+        found = self.corpus.read(_objects, self._read_tasks)
+        return found if self._member is None else _any(found @ self._member)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -132,7 +165,7 @@ class Seen:
     @cached_property
     def known(self) -> Mask:
         """(N,) images whose objects are known; an image without any is taken for unknown."""
-        return _known(self.corpus)
+        return self.corpus.read(_known)
 
     @property
     def has_objects(self) -> bool:
@@ -140,15 +173,8 @@ class Seen:
         return bool(self.known.any())
 
     def neutral_rate(self, side: str, images: Mask) -> float:
-        """Share of a side's captions of some images that name no group, by the attribute's words.
-
-        The same whatever list a metric counts with, so it compares metrics and captioners.
-        """
-        captions = self.corpus.side(side)
-        chosen = images[captions.images]
-        if not chosen.any():
-            return math.nan
-        return float(silent(captions, self.attribute)[chosen].mean())
+        """Share of a side's captions of some images that name no group."""
+        return neutral_rate(self.corpus.side(side), self.attribute, images)
 
 
 def cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
@@ -161,23 +187,28 @@ def cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.c
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
+def _any(counts: sparse.csr_array) -> sparse.csr_array:
+    """1 where something was counted."""
+    found = sparse.csr_array(counts)
+    found.data = np.ones_like(found.data)
+    return found
+
+
 def _fewest_named(n_captions: int) -> int:
     """How many of the captions must name a group; see :meth:`Seen.unsaid`."""
     return max(1, min(SMALLEST_GROUP, n_captions // 10), math.ceil(LEAST_NAMED * n_captions))
 
 
-@lru_cache(maxsize=2)
 def _known(corpus: Corpus) -> Mask:
-    """(N,) images whose objects are known; several metrics ask for the same corpus."""
+    """(N,) images whose objects are known."""
     objects = corpus.objects or [()] * len(corpus)
     known = np.fromiter(map(bool, objects), bool, len(corpus))
     known.setflags(write=False)
     return known
 
 
-@lru_cache(maxsize=2)
 def _objects(corpus: Corpus, tasks: tuple[str, ...]) -> sparse.csr_array:
-    """(N, T) tasks in each image; several metrics read the same corpus."""
+    """(N, T) tasks in each image."""
     column: defaultdict[str, int] = defaultdict(lambda: -1)
     column.update({task: number for number, task in enumerate(tasks)})
     objects = corpus.objects or ()
