@@ -15,6 +15,19 @@ from typing import Annotated, Any, Protocol
 TARGET = "_target_"  # the key under which a configuration names a class
 
 
+def known_name(module: str, name: str) -> str:
+    """What a class is called in identities: by its name alone, so that its module may move.
+
+    One of another package than ours bears that package's name too.
+
+    Example:
+        >>> known_name("bias_pipeline.metrics.attack.lic", "LIC"), known_name("mine.lic", "LIC")
+        ('LIC', 'mine.LIC')
+    """
+    package = module.partition(".")[0]
+    return name if package == __name__.partition(".")[0] else f"{package}.{name}"
+
+
 class Configurable:
     """A class that a configuration may build, under the name it is defined by.
 

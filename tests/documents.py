@@ -45,3 +45,22 @@ def copy_package(folder: Path) -> None:
     for name in ("bias_pipeline", "conf"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
+
+
+def own_package(folder: Path, name: str) -> None:
+    """The files of CONTRIBUTING.md in a package of one's own, as it says they may be."""
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").touch()
+    for path, content in recipes().items():
+        place = folder / name / re.sub(r"^bias_pipeline/\w+/", "", path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(_moved(content, name))
+
+
+def _moved(content: str, name: str) -> str:
+    """A recipe whose own classes stand in another package."""
+    for path in recipes():
+        if path.endswith(".py"):
+            module = path.removesuffix(".py").replace("/", ".")
+            content = content.replace(module, f"{name}.{Path(path).stem}")
+    return content

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bias_pipeline.io.grid import print_table
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.io.included import group_choices
 from bias_pipeline.io.terminal import say
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def help_text() -> str:
         True
     """
     lines = [
-        f"  {group + '=':<18} {' '.join(choices_of(conf_dir() / group))}"
+        f"  {group + '=':<18} {' '.join(group_choices(group))}"
         for group in (*_GROUPS, "experiment")
     ]
     return _HELP.format(choices="\n".join(lines))

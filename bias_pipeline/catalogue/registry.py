@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from bias_pipeline.declared import TARGET
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.io.included import conf_file, group_choices
 
 if TYPE_CHECKING:
     from bias_pipeline.metrics.base import Metric, MetricInfo
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def metric_names() -> list[str]:
     """The metrics, as in ``metric=``; reads file names alone."""
-    return choices_of(conf_dir() / "metric")
+    return group_choices("metric")
 
 
 def infos() -> dict[str, MetricInfo]:
@@ -45,6 +45,6 @@ def metric_class(name: str) -> type[Metric]:
 
 def settings_of(name: str) -> dict[str, Any]:
     """A metric's YAML as it is written."""
-    text = (conf_dir() / "metric" / f"{name}.yaml").read_text(encoding="utf-8")
+    text = conf_file("metric", name).read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     return found

@@ -14,7 +14,7 @@ from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.io.included import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.tables import percent
@@ -137,7 +137,7 @@ def audited(
 
 def attribute_names() -> list[str]:
     """The attributes that are looked for."""
-    return [name for name in choices_of(conf_dir() / "attribute") if name not in _VARIANTS]
+    return [name for name in group_choices("attribute") if name not in _VARIANTS]
 
 
 def _labelled(cells: Cells) -> dict[str, Corpus]:

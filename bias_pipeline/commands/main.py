@@ -17,6 +17,7 @@ from bias_pipeline.errors import (
     refused_by_system,
 )
 from bias_pipeline.io import stopping, streams
+from bias_pipeline.io.included import including, places
 from bias_pipeline.io.terminal import guard, say, warn
 
 Command = Callable[[list[str]], int]
@@ -54,7 +55,10 @@ def _settle() -> None:
 
 def _obey(words: list[str]) -> int:
     try:
-        return _run_command(words) or _printed()
+        with including(words) as rest:
+            for name, place in places().items():
+                warn(f"included: {name} from {place}; a configuration may build its classes")
+            return _run_command(rest) or _printed()
     except BiasPipelineError as error:
         stopping.stop_if_requested()  # what failed then is nobody's mistake
         warn(f"error: {error}")

@@ -22,6 +22,7 @@ from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io import stopping
+from bias_pipeline.io.included import flags
 from bias_pipeline.io.terminal import say
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.launch import Sweep, make_folder, prepare
@@ -82,10 +83,10 @@ def submit(words: Sequence[str]) -> int:
         return _submit_shards(words[0], words[1:])
     sweep = _prepare(words)
     check_captioners(sweep.overrides, sweep.config)
-    _submit(sweep, [["run", *_config_dir(sweep), *job] for job in _jobs(sweep)])
+    _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
     say("when they are done, this prints the table and runs what failed:")
-    say(f"  python -m bias_pipeline {shlex.join(ready)}")
+    say(f"  python -m bias_pipeline {shlex.join([*flags(), *ready])}")
     return 0
 
 

@@ -31,7 +31,8 @@ from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.declared import Count, Given, Text
 from bias_pipeline.encoders.base import Encoder, Head
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.io.included import conf_dirs, group_choices
+from bias_pipeline.io.paths import choices_of
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id
@@ -200,7 +201,7 @@ def _check_dashes(words: Sequence[str]) -> None:
 
 def check_names(options: Namespace) -> None:
     """Refuse an unknown choice of a configuration group, with the nearest known one."""
-    roots = [conf_dir(), *([Path(options.config_dir)] if options.config_dir else [])]
+    roots = [*conf_dirs(), *([Path(options.config_dir)] if options.config_dir else [])]
     for override in options.overrides:
         key, equals, values = override.lstrip("+~").partition("=")
         folders = [root / key.partition("@")[0] for root in roots]
@@ -223,7 +224,7 @@ def expand(options: Namespace) -> list[str]:
     overrides = list(options.overrides)
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
-            overrides[number] = "metric=" + ",".join(choices_of(conf_dir() / "metric"))
+            overrides[number] = "metric=" + ",".join(group_choices("metric"))
     if ALL_ANNOTATORS in overrides:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
         swept = ",".join(quoted(name) for name in _all_annotators(rest, options))

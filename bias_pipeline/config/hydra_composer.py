@@ -22,11 +22,12 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from bias_pipeline.config.hydra_part import check_hydra
+from bias_pipeline.config.hydra_part import BY_FLAGS, check_hydra
 from bias_pipeline.config.references import check_references
 from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.extras import LAUNCHERS
+from bias_pipeline.io.included import conf_dirs
 from bias_pipeline.io.paths import conf_dir
 
 if TYPE_CHECKING:
@@ -48,13 +49,21 @@ def loader_of(config_dir: str | None = None) -> Loader:
     """
     version.setbase("1.3")
     path = create_config_search_path(str(conf_dir()))
-    if config_dir is not None:
-        folder = Path(config_dir).resolve()
-        if not folder.is_dir():
-            raise UsageError(f"--config-dir={config_dir} is not a folder")
-        schema = SearchPathQuery(provider="schema", path=None)
-        path.prepend(provider="command-line", path=f"file://{folder}", anchor=schema)
+    schema = SearchPathQuery(provider="schema", path=None)
+    for number, folder in enumerate(_folders(config_dir)):
+        path.prepend(provider=f"command-line-{number}", path=f"file://{folder}", anchor=schema)
     return Loader(path)
+
+
+def _folders(config_dir: str | None) -> list[Path]:
+    """Folders before ours, the last the first to be looked into."""
+    *own, _ = conf_dirs()
+    if config_dir is None:
+        return own[::-1]
+    folder = Path(config_dir).resolve()
+    if not folder.is_dir():
+        raise UsageError(f"--config-dir={config_dir} is not a folder")
+    return [*own[::-1], folder]
 
 
 class Loader(ConfigLoaderImpl):
@@ -120,7 +129,7 @@ class Loader(ConfigLoaderImpl):
         del config_name, repo
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
-                raise UsageError(f"{override.input_line}: name a folder with --config-dir instead")
+                raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
 
     def load_sweep_config(
         self, master_config: DictConfig, sweep_overrides: list[str]
@@ -173,7 +182,7 @@ def composition_message(error: BaseException) -> str:
     key = first.partition("Could not override '")[2].partition("'")[0]
     if not key or "@" in key:
         return first
-    known = [p.name for p in conf_dir().iterdir() if p.is_dir()]
+    known = [p.name for folder in conf_dirs() for p in folder.iterdir() if p.is_dir()]
     return f"{first} {did_you_mean(key, [*known, 'captioner', 'limit', 'seeds', 'paths'])}"
 
 

@@ -49,6 +49,8 @@ Size = (
 )
 IN_THE_SHELL = Nothing("do it in the shell that starts the program, whose environment jobs inherit")
 
+BY_FLAGS = Nothing("name a folder with --config-dir, or a package with --include")
+
 
 class _LogFormat:
     """A format of a log's lines."""
@@ -127,7 +129,7 @@ class Settings(TypedDict, total=False):
     """Hydra's own key."""
 
     mode: Annotated[str | None, Nothing("several values make a sweep: key=a,b")]
-    searchpath: Annotated[Empty, Nothing("name a folder with --config-dir")]
+    searchpath: Annotated[Empty, BY_FLAGS]
     callbacks: Annotated[Empty, Nothing("callbacks are code")]
     run: Folder
     sweep: Folder

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.config.compose import Cell, cell_of
 from bias_pipeline.config.spelling import CHOICE
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.io.included import conf_file, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -63,7 +63,7 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for key, value in settings.items():
-        known = choices_of(conf_dir() / key)
+        known = group_choices(key)
         if key == "attribute" and isinstance(value, list | tuple):
             found |= _both(value)
         elif known and isinstance(value, str):
@@ -129,7 +129,7 @@ class _Composer:
 
     def _parts(self, folder: str, name: str, place: str) -> list[Part]:
         """What a file and all it lists come to, in the order of merging."""
-        header, content = _file(conf_dir() / folder / f"{name}.yaml")
+        header, content = _file(conf_file(folder, name))
         place = place if header is None else header
         listed = list(content.get("defaults", []))
         own = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}

@@ -1,4 +1,4 @@
-"""What a configuration may name: classes of ours that say so, and a short list of Hydra's own.
+"""What a configuration may name: classes of ours that say so, and of packages the user includes.
 
 A name is resolved to an object, and the object must be a class that :class:`Configurable` marks and
 that is DEFINED where the name says: no function, nothing private, nothing a module merely imports.
@@ -16,11 +16,12 @@ from typing import Any
 
 from bias_pipeline.declared import TARGET, Configurable
 from bias_pipeline.errors import UsageError
+from bias_pipeline.io.included import included
 
 PACKAGE = "bias_pipeline"
 
 # No part begins with an underscore, so no private module is ever imported to look into it.
-_OURS = re.compile(rf"{PACKAGE}(?:\.[a-z]\w*)+\.[A-Z]\w*", re.ASCII)
+_CLASS = re.compile(r"([A-Za-z]\w*)(?:\.[A-Za-z]\w*)*\.[A-Z]\w*", re.ASCII)
 
 
 def is_allowed(target: object) -> bool:
@@ -37,14 +38,31 @@ def is_allowed(target: object) -> bool:
     return isinstance(target, str) and _found(target) is not None
 
 
-@cache
 def _found(target: str) -> type | None:
-    if not _OURS.fullmatch(target):
+    named = _CLASS.fullmatch(target)
+    if named is None or named[1] not in (PACKAGE, *included()):
         return None
+    return _defined(target) if named[1] == PACKAGE else _of_user(target)
+
+
+def _of_user(target: str) -> type | None:
+    """The same of an included package, whose own mistakes are told."""
+    try:
+        return _defined(target, strict=True)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UsageError(f"target {target!r}: its module cannot be imported ({told})") from error
+
+
+@cache
+def _defined(target: str, *, strict: bool = False) -> type | None:
+    """The class that a module defines under a name and that a configuration may build."""
     module, _, name = target.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name, None)
     except ImportError:
+        if strict:
+            raise
         return None
     if not inspect.isclass(found) or not issubclass(found, Configurable) or _is_kind(found):
         return None
@@ -73,7 +91,7 @@ sets, encoders and the like that bias_pipeline defines are
     if found is None:
         raise UsageError(
             f"target {target!r} is not allowed; only metrics, data sets, encoders and the like "
-            f"that {PACKAGE} defines are"
+            f"that {PACKAGE}{_and_included()} defines are{_remedy(target)}"
         )
     return found
 
@@ -87,6 +105,18 @@ def by_content(node: Any) -> Any:
     if isinstance(node, list):
         return [by_content(item) for item in node]
     return node
+
+
+def _remedy(target: object) -> str:
+    """What to do where the class may be the user's own."""
+    named = _CLASS.fullmatch(target) if isinstance(target, str) else None
+    if named is None or named[1] in (PACKAGE, *included()):
+        return ""
+    return f"; if you trust package {named[1]!r}, add --include {named[1]}"
+
+
+def _and_included() -> str:
+    return "".join(f" or {name}" for name in included())
 
 
 def check_targets(config: object, where: str = "config") -> None:

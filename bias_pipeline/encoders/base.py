@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.declared import Configurable
+from bias_pipeline.declared import Configurable, known_name
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -69,7 +69,8 @@ class Encoder(Configurable, ABC):
 
 def named_spec(encoder: Encoder) -> list[object]:
     """What of an encoder keys its attackers' predictions: two kinds may have the same settings."""
-    return [type(encoder).__name__, encoder.spec]
+    kind = type(encoder)
+    return [known_name(kind.__module__, kind.__name__), encoder.spec]
 
 
 class FeatureEncoder(Encoder):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.declared import TARGET
+from bias_pipeline.declared import TARGET, known_name
 
 # Where things are kept, and how many work on them, does not change them.
 _PLACES = frozenset({"cache", "processes"})
@@ -142,7 +142,8 @@ def deciding(node: object) -> object:
 
 
 def _class_name(target: object) -> str:
-    return str(target).rpartition(".")[2]
+    module, dot, name = str(target).rpartition(".")
+    return known_name(module, name) if dot else name
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:

@@ -16,6 +16,7 @@ from bias_pipeline.config.compose import Cell, cell_of
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, refused_by_system
 from bias_pipeline.io import stopping
 from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.included import places
 from bias_pipeline.io.terminal import guard, trace_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
@@ -137,7 +138,8 @@ def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, obje
 
     names = ("encoder", "head", "masking", "alignment", "scoring")
     origin = Origin(**{name: here.choice(name) for name in names})
-    facts = {"config": here.tree["metric"], "keys": here.keys, **facts}
+    own = {name: str(place) for name, place in places().items()}
+    facts = {"config": here.tree["metric"], "keys": here.keys, "included": own, **facts}
     metric = here.build("metric")
     return run_cell(corpus, metric, here.seeds, run_id=identity, origin=origin, facts=facts)
 

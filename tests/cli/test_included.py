@@ -1,0 +1,208 @@
+"""What CONTRIBUTING.md adds, in a package of one's own: metric, encoder, attribute, data set.
+
+And that nothing but the user's own command or environment lets a configuration build them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bias_pipeline as bp
+from bias_pipeline.catalogue import registry
+from bias_pipeline.config import compose, kinds, targets
+from bias_pipeline.config.targets import is_allowed
+from bias_pipeline.io.included import VARIABLE
+from tests.cli.commands import Run, results, rows
+from tests.documents import own_package
+
+CELL = ("dataset.n_images=300", "seeds=1", "stats.resamples=20", "logger=csv")
+INCLUDE = ("--include", "mine")
+SHEET = (
+    "+attribute.labels.sheet={_target_:bias_pipeline.corpus.attribute.LabelMap,"
+    "field:sex,groups:{m:male,f:female}}"
+)
+
+
+@pytest.fixture(autouse=True)
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package, in the folder that commands start in."""
+    own_package(tmp_path, "mine")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path / "mine"
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("mine", "other")]:
+        del sys.modules[name]
+    for known in (targets._defined, kinds._parameters, registry.metric_class):
+        known.cache_clear()
+
+
+def test_a_metric_of_ones_own_is_run(run: Run, tmp_path: Path) -> None:
+    code, printed = run(*INCLUDE, "metric=silence", *CELL)
+    assert (code, [row["metric"] for row in rows(results(tmp_path)[0])][:1]) == (0, ["silence"]), (
+        printed
+    )
+
+
+def test_an_encoder_of_ones_own_is_trained(run: Run, tmp_path: Path) -> None:
+    code, printed = run("encoder=bag", *INCLUDE, "trainer.max_epochs=1", *CELL)
+    assert (code, rows(results(tmp_path)[0])[0]["encoder"]) == (0, "bag"), printed
+
+
+def test_an_attribute_of_ones_own_is_scored(run: Run, tmp_path: Path) -> None:
+    code, printed = run("attribute=mood", "metric=gender_error", *INCLUDE, *CELL)
+    assert (code, rows(results(tmp_path)[0])[0]["attribute"]) == (0, "mood"), printed
+
+
+def test_a_data_set_of_ones_own_is_read(run: Run, tmp_path: Path) -> None:
+    lines = [f"{i},{'mf'[i % 2]},a red {('car', 'cat')[i % 2]},a dog" for i in range(80)]
+    (tmp_path / "captions.csv").write_text("\n".join(["id,sex,mine,human", *lines]))
+    code, printed = run("dataset=sheet", SHEET, "--include=mine", *CELL[1:])
+    assert (code, rows(results(tmp_path)[0])[0]["dataset"]) == (0, "sheet"), printed
+
+
+def test_an_attribute_needs_a_folder_alone(run: Run, tmp_path: Path, mine: Path) -> None:
+    words = ["--config-dir", str(mine / "conf"), "attribute=mood", "metric=gender_error", *CELL]
+    code, printed = run(*words)
+    assert code == 0, printed
+
+
+def test_what_is_included_is_printed(run: Run, mine: Path) -> None:
+    assert f"included: mine from {mine}" in run(*INCLUDE, "metric=silence", *CELL)[1]
+
+
+def test_the_manifest_says_what_was_included(run: Run, tmp_path: Path, mine: Path) -> None:
+    run(*INCLUDE, "metric=silence", *CELL)
+    manifest = json.loads(results(tmp_path)[0].read_text())["manifest"]
+    assert manifest["included"] == {"mine": str(mine)}
+
+
+def test_help_offers_what_is_included(run: Run) -> None:
+    assert "silence" in run("--help", *INCLUDE)[1]
+
+
+def test_all_metrics_are_those_of_ones_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "mine")
+    (word,) = compose.expand(compose.options_of(["metric=all"]))
+    assert "silence" in word.partition("=")[2].split(",")
+
+
+def test_workers_of_a_sweep_have_it(run: Run, tmp_path: Path) -> None:
+    words = ["metric=silence", "captioner=terse,faithful", "hydra/launcher=joblib"]
+    code, printed = run(*INCLUDE, *words, *CELL)
+    assert (code, len(results(tmp_path))) == (0, 2), printed
+
+
+def test_submitted_jobs_are_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(words, 0, "7\n", "")
+
+    monkeypatch.setattr("bias_pipeline.commands.submit.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
+    code, printed = run("submit", *INCLUDE, "metric=silence", *CELL)
+    assert code == 0, printed
+    (jobs,) = tmp_path.glob("outputs/.hydra_jobs/*/jobs.txt")
+    assert shlex.split(jobs.read_text())[:3] == ["run", *INCLUDE]
+
+
+def test_python_has_it_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "mine")
+    captions, labels = ["a man", "a dog"], ["male", "female"]
+    assert bp.score("silence", captions, labels, human=["a man", "a girl"]).rows[0].value == 0.5
+
+
+# --- and nobody else may
+
+
+def test_e11_without_a_word_it_is_refused(run: Run, mine: Path) -> None:
+    code, printed = run("--config-dir", str(mine / "conf"), "metric=silence", *CELL)
+    assert (code, "'mine.silence.Silence' is not allowed" in printed) == (2, True), printed
+
+
+def test_e11_after_the_command_it_is_refused_again(run: Run) -> None:
+    run(*INCLUDE, "metric=silence", *CELL)
+    assert not is_allowed("mine.silence.Silence")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"include": "mine"},
+        {"--include": "mine"},
+        {"hydra": {"job": {"env_set": {VARIABLE: "mine"}}}},
+        {"hydra": {"searchpath": ["pkg://mine.conf"]}},
+    ],
+    ids=str,
+)
+def test_e11_no_file_includes_a_package(run: Run, mine: Path, content: dict[str, Any]) -> None:
+    metric = {"metric": {"_target_": "mine.silence.Silence", "attribute": "${attribute}"}}
+    path = mine / "conf" / "experiment" / "own.yaml"
+    path.parent.mkdir()
+    path.write_text(f"# @package _global_\n{yaml.safe_dump({**metric, **content})}")
+    code, printed = run("--config-dir", str(mine / "conf"), "experiment=own", *CELL)
+    assert (code, "mine.silence" in sys.modules) == (2, False), printed
+
+
+def test_e11_a_search_path_is_refused_with_what_to_do(run: Run) -> None:
+    code, printed = run("hydra.searchpath=[pkg://mine.conf]", *CELL)
+    assert (code, "a package with --include" in " ".join(printed.split())) == (2, True), printed
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "mine.silence.neutral_rate",
+        "mine.silence.Metric",  # imported there, not defined
+        "mine._hidden.Silence",
+        "minefield.Silence",
+        "os.system",
+    ],
+)
+def test_e11_an_included_package_has_its_own_configurable_classes_alone(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "mine")
+    assert not is_allowed(target)
+
+
+def test_a_class_of_ones_own_is_no_class_of_ours(run: Run, tmp_path: Path, mine: Path) -> None:
+    """Two metrics of one name and other code are two runs."""
+    run(*INCLUDE, "metric=silence", *CELL)
+    (tmp_path / "other").mkdir()
+    for name in ("__init__.py", "silence.py"):
+        (tmp_path / "other" / name).write_text((mine / name).read_text())
+    run(
+        "--include=mine",
+        "--include=other",
+        "metric=silence",
+        "metric._target_=other.silence.Silence",
+        *CELL,
+    )
+    assert len(results(tmp_path)) == 2
+
+
+# --- mistakes
+
+
+def test_an_absent_package_is_named(run: Run) -> None:
+    code, printed = run("--include", "nothere", *CELL)
+    assert (code, "--include nothere: there is no such package" in printed) == (5, True)
+
+
+@pytest.mark.parametrize("words", [("--include",), ("--include", "a/b"), ("--include=",)])
+def test_a_name_that_is_none_is_refused(run: Run, words: tuple[str, ...]) -> None:
+    assert run(*CELL, *words)[0] == 2
+
+
+def test_a_mistake_in_ones_own_module_is_told(run: Run, mine: Path) -> None:
+    (mine / "silence.py").write_text("import nothing_of_this_name\n")
+    code, printed = run(*INCLUDE, "metric=silence", *CELL)
+    told = "ModuleNotFoundError: No module named 'nothing_of_this_name'"
+    assert (code, told in " ".join(printed.split())) == (2, True), printed
