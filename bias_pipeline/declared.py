@@ -148,6 +148,7 @@ Share = Annotated[float, Range(low=0, high=1)]
 InnerShare = Annotated[float, Range(above=0, below=1)]
 Dropout = Annotated[float, Range(low=0, below=1)]
 Positive = Annotated[float, Range(above=0)]
+NotNegativeCount = Annotated[int, Range(low=0)]
 NotNegative = Annotated[float, Range(low=0)]
 Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # no clock waits for ever
 Resamples = Annotated[int, Range(low=2, high=1_000_000)]

@@ -38,7 +38,7 @@ def command(arguments: Sequence[str]) -> int:
     network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=told)
     options = parser.parse_intermixed_args(list(arguments))
     how = Gradients(options.baseline, options.steps)
-    for cell in _cells(options.overrides):
+    for cell in cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
         found = words(metric, corpus, cell.seeds, options.resamples, how)
         written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(corpus), found)
@@ -47,7 +47,7 @@ def command(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _cells(overrides: Sequence[str]) -> list[Cell]:
+def cells(overrides: Sequence[str]) -> list[Cell]:
     """One cell a captioner.
 
     Raises:
@@ -56,7 +56,7 @@ def _cells(overrides: Sequence[str]) -> list[Cell]:
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:
-        raise UsageError(f"{swept}: analysis words sweeps over captioners alone; name one value")
+        raise UsageError(f"{swept}: this analysis sweeps over captioners alone; name one value")
     named = [word.partition("=")[2] for word in overrides if word.startswith("captioner=")]
     if not named:
         return [compose.cell(rest)]

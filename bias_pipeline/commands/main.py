@@ -292,6 +292,12 @@ def _claims(words: list[str]) -> int:
     return 0
 
 
+def _alignment(words: list[str]) -> int:
+    from bias_pipeline.commands import alignment
+
+    return alignment.command(words)
+
+
 def _sensitivity(words: list[str]) -> int:
     from bias_pipeline.commands import steadiness
 
@@ -307,10 +313,12 @@ def _consistency(words: list[str]) -> int:
 _PLAIN = ("beside", "claims", "survivors")  # analyses without options
 _ANALYSES = """\
 usage: python -m bias_pipeline analysis beside|survivors|words [key=value ...]
+       python -m bias_pipeline analysis alignment [--meteor N] [key=value ...]
        python -m bias_pipeline analysis consistency|sensitivity OUTPUTS [--over KEY ...]
        python -m bias_pipeline analysis claims
        python -m bias_pipeline analysis metrics
 
+alignment    how many of people's words have a near one of the captioner, by distance
 beside       what words stand beside those of the attribute
 survivors    which words of the attribute a masking leaves
 words        which words give the attribute away; words --help has its options
@@ -322,6 +330,7 @@ metrics      what each metric can tell"""
 
 def _analysis(words: list[str]) -> int:
     analyses: dict[str, Command] = {
+        "alignment": _alignment,
         "beside": _beside,
         "claims": _claims,
         "consistency": _consistency,

@@ -127,9 +127,9 @@ class ContextualAlignment(ConstantAlignment):
 
     def _nearest(self, corpus: Corpus, unknown: Sequence[str]) -> Mapping[str, Near]:
         """Unknown word to the nearest known one, where both have vectors."""
-        known = [*filter(_is_word, self.known_words(corpus))]
+        known = [*filter(is_word, self.known_words(corpus))]
         try:
-            return nearest_words(self.vectors, [*filter(_is_word, unknown)], known, self.cache)
+            return nearest_words(self.vectors, [*filter(is_word, unknown)], known, self.cache)
         except LookupError:
             raise DataError(
                 f"captioner {corpus.captioner!r}: none of its {len(known)} words has a vector in "
@@ -143,8 +143,8 @@ class ContextualAlignment(ConstantAlignment):
 
     def _note(self, found: Sequence[Substitution]) -> str:
         """A warning where vectors know too few of the words to have replaced them."""
-        running = sum(one.count for one in found if _is_word(one.word))
-        without = sum(one.count for one in found if _is_word(one.word) and math.isnan(one.distance))
+        running = sum(one.count for one in found if is_word(one.word))
+        without = sum(one.count for one in found if is_word(one.word) and math.isnan(one.distance))
         if without <= _FEW * running:
             return ""
         return (
@@ -153,5 +153,11 @@ class ContextualAlignment(ConstantAlignment):
         )
 
 
-def _is_word(token: str) -> bool:
+def is_word(token: str) -> bool:
+    """Whether a token is a word: neither a special token nor a sign.
+
+    Example:
+        >>> [is_word(token) for token in ("dog", "2", ".", "<unk>")]
+        [True, True, False, False]
+    """
     return not is_special(token) and any(map(str.isalnum, token))

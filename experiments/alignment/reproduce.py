@@ -1,0 +1,95 @@
+"""What contextual alignment replaces on real captions, what is left of them, and what LIC makes of it.
+
+Usage: python -m experiments.alignment.reproduce [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT everything is computed and rows.csv is written; without it, the tables are made from
+the rows.csv that is there. METEOR needs Java and the extra ``quality``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline.analysis.alignment import DELTAS, likeness, reach
+from bias_pipeline.config import compose
+from experiments.study import markdown, rows_of, sweep, write_results
+
+HERE = Path(__file__).resolve().parent
+CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
+ATTRIBUTES = ("gender", "race")
+ALIGNMENTS = ("none", "constant", "contextual")
+N_METEOR = 500
+TITLES = {
+    "reach": "Share of words to be replaced that have a near one in GloVe, by delta (per cent)",
+    "meteor": f"METEOR of {N_METEOR} aligned human captions with their originals (x 100)",
+    "lic": "LIC of people's captions (LIC_D), n-gram attackers, three seeds (per cent)",
+}
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """One row a number: table, attribute, captioner, column, value."""
+    lines = [line for name in ATTRIBUTES for line in _untrained(data, name)]
+    lines += [line for name in ATTRIBUTES for line in _lic(data, outputs, name)]
+    return pd.DataFrame(lines, columns=["table", "attribute", "captioner", "column", "value"])
+
+
+def _words(data: Path, attribute: str) -> list[str]:
+    return ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", f"attribute={attribute}"]
+
+
+def _untrained(data: Path, attribute: str) -> list[tuple[str, str, str, str, float]]:
+    lines = []
+    for captioner in CAPTIONERS:
+        words = [*_words(data, attribute), f"captioner={captioner}", "alignment=contextual"]
+        cell = compose.cell(words)
+        corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
+        align = cell.build("alignment")
+        found, like = reach(corpus, align), likeness(corpus, align, N_METEOR)
+        near = dict(zip(map(str, DELTAS), (100 * found.shares).tolist(), strict=True))
+        own = {"words": found.words, **near, "delta of 60 %": found.enough}
+        told = {"constant": 100 * like.constant, "contextual": 100 * like.contextual}
+        lines += [("reach", attribute, captioner, *item) for item in own.items()]
+        lines += [("meteor", attribute, captioner, *item) for item in told.items()]
+    return lines
+
+
+def _lic(data: Path, outputs: Path, attribute: str) -> list[tuple[str, str, str, str, float]]:
+    rows = sweep(
+        attribute,
+        outputs,
+        *_words(data, attribute),
+        "metric=lic",
+        "metric.sides=[human]",
+        "captioner=" + ",".join(CAPTIONERS),
+        "alignment=" + ",".join(ALIGNMENTS),
+        "seeds=3",
+        "logger=csv",
+    )
+    own = rows[rows["part"] == "human"]
+    return [
+        ("lic", attribute, line.captioner, line.alignment, 100 * line.value)
+        for line in own.itertuples()
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    rows = rows_of(HERE, run, arguments)
+    tables = {}
+    for name, title in TITLES.items():
+        for attribute in ATTRIBUTES:
+            own = rows[(rows["table"] == name) & (rows["attribute"] == attribute)]
+            table = own.pivot_table(index="captioner", columns="column", values="value", sort=False)
+            table = table.reindex(list(CAPTIONERS)).rename_axis("captioner")
+            if "contextual" in table:
+                gain = 100 * (table["contextual"] / table["constant"] - 1)
+                table["change (%)"] = gain
+                table.loc["mean"] = table.mean()
+            tables[f"{title}, {attribute}"] = markdown(table)
+    write_results(HERE, tables)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

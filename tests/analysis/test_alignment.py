@@ -1,0 +1,76 @@
+"""What contextual alignment replaces at each distance, on captions made by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.analysis.alignment import likeness, reach
+from bias_pipeline.commands.main import main
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.metrics.meteor import available
+from bias_pipeline.text.contextual import ContextualAlignment
+from tests.corpora import make_corpus
+
+# Cosine distances to "dog", the captioner's one word with a vector: puppy .1, cat .4, far 1.
+VECTORS = "dog 1 0\npuppy 0.9 0.435889894354\ncat 0.6 0.8\nfar 0 1\n"
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> str:
+    path = tmp_path / "tiny.txt"
+    path.write_text(VECTORS)
+    return str(path)
+
+
+def corpus() -> Corpus:
+    human = ("puppy puppy puppy cat cat far . . . xyzzy",)
+    return make_corpus([Record("1", "dog", human)])
+
+
+def test_shares_are_of_running_words_signs_left_out(vectors: str) -> None:
+    found = reach(corpus(), ContextualAlignment(vectors), [0.2, 0.5, 1.5])
+    assert found.shares.tolist() == pytest.approx([3 / 7, 5 / 7, 6 / 7])
+
+
+def test_shares_of_distinct_words(vectors: str) -> None:
+    found = reach(corpus(), ContextualAlignment(vectors), [0.2, 0.5, 1.5])
+    assert found.share_of_words.tolist() == [0.25, 0.5, 0.75]
+
+
+def test_the_delta_that_reaches_enough(vectors: str) -> None:
+    assert reach(corpus(), ContextualAlignment(vectors)).enough == pytest.approx(0.4)
+
+
+def test_no_delta_reaches_enough_where_vectors_know_too_few(vectors: str) -> None:
+    raw = make_corpus([Record("1", "dog", ("puppy xyzzy xyzzy",))])
+    assert reach(raw, ContextualAlignment(vectors)).enough == math.inf
+
+
+def test_the_own_delta_plays_no_part(vectors: str) -> None:
+    shares = [reach(corpus(), ContextualAlignment(vectors, delta)).shares for delta in (0.1, 1.0)]
+    assert shares[0].tolist() == shares[1].tolist()
+
+
+@pytest.mark.skipif(not available(), reason="needs Java and pycocoevalcap (extra quality)")
+def test_contextual_captions_are_liker_than_constant_ones(vectors: str) -> None:
+    Path(vectors).write_text(VECTORS + "dogs 1 0.01\n")
+    raw = make_corpus([Record("1", "a dog on a couch", ("two dogs on a couch",))])
+    found = likeness(raw, ContextualAlignment(vectors), 5)
+    assert found.contextual > found.constant
+
+
+def test_the_command_prints_every_captioner(
+    vectors: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["analysis", "alignment", f"alignment.vectors={vectors}", "dataset.n_images=50"]
+    Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
+    assert main([*words, "captioner=faithful,terse"]) == 0
+    assert "terse" in capfd.readouterr().out
+
+
+def test_another_alignment_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["analysis", "alignment", "alignment=constant", "dataset.n_images=50"]) == 2
+    assert "leave alignment= out" in capfd.readouterr().err
