@@ -1,12 +1,13 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs-test slurm fuzz lint format bench reproduce clean
+.PHONY: help demo test slow check docs-test slurm fuzz lint format bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= $(or $(BIAS_PIPELINE_DATA),../shared/data)
 # Tests run side by side, a process a core: threads of NumPy would only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
+SIDE_BY_SIDE := -n auto --dist loadscope --no-loadscope-reorder
 # Without a GPU, pin a torch that brings no CUDA packages.
 CONSTRAINTS := $(if $(shell command -v nvidia-smi),,-c constraints-cpu.txt)
 
@@ -22,8 +23,15 @@ help:  ## list the targets
 demo: .venv/installed  ## LIC and Leakage of the embedded data set's captioners
 	@$(BIN)/python -m bias_pipeline metric=lic,leakage captioner=all
 
-test: .venv/installed  ## run the tests
-	@$(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
+test: .venv/installed  ## run the tests, but for the slow ones
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow and not slurm'
+
+slow: .venv/installed  ## run the slow tests: witnesses on real captions, kills, several processes
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'slow and not slurm'
+
+check: .venv/installed  ## check style and types, and run the quick tests that a change touches
+	@$(MAKE) -s lint
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow and not slurm' $$($(BIN)/python -m tests.changed)
 
 docs-test: .venv/installed  ## run every command of README and docs as it is printed
 	@$(BIN)/python -m tests.documented

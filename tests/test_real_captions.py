@@ -51,6 +51,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 
 
 @pytest.mark.real
+@pytest.mark.slow
 def test_lic_m_ranks_captioners_as_relics_lstm_does(found: dict[str, float]) -> None:
     reference = published("lic_m")
     pairs = np.array([(found[name], reference[name]) for name in CAPTIONERS])
@@ -58,6 +59,7 @@ def test_lic_m_ranks_captioners_as_relics_lstm_does(found: dict[str, float]) -> 
 
 
 @pytest.mark.real
+@pytest.mark.slow
 def test_lic_m_lies_near_relics_lstm(found: dict[str, float]) -> None:
     reference = published("lic_m")
     assert np.mean([abs(found[name] - reference[name]) for name in CAPTIONERS]) <= 1.5
@@ -71,6 +73,7 @@ def test_every_captioner_describes_all_images(data_root: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.parametrize(("captioner", "lic"), [("sat", 4.1), ("oscar", 7.6), ("nic_plus", -1.0)])
 def test_lic_of_age_is_what_an_independent_regression_gave(
     data_root: Path, tmp_path: Path, captioner: str, lic: float

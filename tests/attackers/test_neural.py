@@ -508,6 +508,7 @@ def started() -> Iterator[None]:
     neural._stop_workers()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("started")
 def test_two_processes_answer_as_one_does() -> None:
     one = probe(processes=1).fit_predict(labelled(), splits(0, 12))

@@ -119,6 +119,7 @@ def test_without_human_captions_it_says_what_cannot_be_said(alone: Audited) -> N
     assert told in alone.text
 
 
+@pytest.mark.slow
 def test_ids_that_fit_by_accident_permit_no_conclusion(
     scenes: Path, labels: str, tmp_path: Path
 ) -> None:

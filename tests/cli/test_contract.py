@@ -309,6 +309,7 @@ def test_a_launcher_writes_results(run: Run, tmp_path: Path, launcher: str) -> N
     assert (code, len(results(tmp_path))) == (0, 2), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_job_that_slurm_stops_asks_to_be_queued_again(tmp_path: Path, number: int) -> None:
     process = start(tmp_path, *SWEEP, SLURM_JOB_ID="1")

@@ -245,6 +245,7 @@ def test_e12_a_stopped_sweep_exits_as_designed(tmp_path: Path, number: int, code
     assert process.wait(30) == code
 
 
+@pytest.mark.slow
 def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     whole.mkdir()
@@ -259,6 +260,7 @@ def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path: Path) -> None:
     assert (broken / "outputs/table.csv").read_bytes() == (whole / "outputs/table.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_e18_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
     both = [start(tmp_path, *SWEEP) for _ in range(2)]
     assert ([process.wait(120) for process in both], len(results(tmp_path))) == ([0, 0], 14)

@@ -175,6 +175,7 @@ def test_a_stopped_task_keeps_what_is_finished(
     assert np.allclose(gathered(run)[1], alone[1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_killed_task_is_resumed(
     run: Run, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_working_folder_that_is_gone_is_said(
     assert "the working folder, which must be there, cannot be read" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_workers_of_joblib_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     words = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "captioner=faithful,terse")
     parent = start(tmp_path, *SMALL, "dataset.n_images=3000", "seeds=20", *words)

@@ -22,6 +22,7 @@ def test_the_order_of_a_listing_plays_no_part() -> None:
     assert blocks_of(shuffled) == blocks_of(IDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3, 16, 300])
 def test_every_image_belongs_to_one_task(count: int) -> None:
     found = [image for number in range(count) for image in share(number, count)]

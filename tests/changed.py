@@ -1,0 +1,69 @@
+"""The tests that a change touches, for ``make check``: ``python -m tests.changed``.
+
+Prints the paths of changed tests, of tests that import a changed module, of changed modules' own
+examples, and of those that hold the layout. A change of what is neither (configuration, documents)
+adds the tests that read it. It is a selection for the minute after an edit, not a proof: modules
+two imports away are left to ``make test``.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.corpora import REPOSITORY
+
+ALWAYS = ("tests/test_layers.py",)
+READERS = {  # by the first part of a changed path
+    "conf": ("tests/config/test_config.py",),
+    "experiments": ("tests/test_studies.py",),
+}
+
+
+def changed(base: str = "origin/main") -> list[str]:
+    """Paths that differ from where this branch began, whether committed or not."""
+    known = _git("rev-parse", "--verify", "--quiet", base) or _git("rev-parse", "HEAD")
+    start = _git("merge-base", "HEAD", known[0])[0]
+    return [*_git("diff", "--name-only", start), *_git("ls-files", "-o", "--exclude-standard")]
+
+
+def _git(*words: str) -> list[str]:
+    told = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True)
+    return told.stdout.split()
+
+
+def selected(paths: Iterable[str]) -> Iterator[str]:
+    """What to run for changed paths."""
+    there = [path for path in paths if (REPOSITORY / path).is_file()]
+    modules = {_module(path) for path in there if path.startswith("bias_pipeline/")}
+    for path in there:
+        if path.startswith("tests/") and Path(path).name.startswith("test_"):
+            yield path
+        elif path.endswith(".py") and path.startswith("bias_pipeline/"):
+            yield path
+        yield from READERS.get(path.partition("/")[0], ())
+    for test in sorted((REPOSITORY / "tests").rglob("test_*.py")):
+        if modules & imported(test):
+            yield str(test.relative_to(REPOSITORY))
+    yield from ALWAYS
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@cache
+def imported(test: Path) -> frozenset[str]:
+    """The names that a test imports from, and what it imports of them."""
+    found = set()
+    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+if __name__ == "__main__":
+    print(*dict.fromkeys(selected(changed())))  # noqa: T201 - read by make
