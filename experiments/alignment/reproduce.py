@@ -1,4 +1,4 @@
-"""What contextual alignment replaces on real captions, what is left of them, and what LIC makes of it.
+"""What contextual alignment replaces on real captions, and what is left of them.
 
 Usage: python -m experiments.alignment.reproduce [DATA_ROOT [OUTPUTS]]
 
