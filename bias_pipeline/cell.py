@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from bias_pipeline import __version__
-from bias_pipeline.attackers.training_log import recording
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
@@ -55,14 +55,14 @@ def run_cell(
         DataError: if the corpus cannot be scored.
     """
     started = time.time()
-    with bar(f"{metric.info.name} {corpus.captioner}"), recording() as training:
+    with bar(f"{metric.info.name} {corpus.captioner}"):
         splits = metric.draw_splits(corpus, seeds)
         score = metric.compute(corpus, splits=splits)
     rows = [
         _row(name, part, corpus, metric, seeds, run_id, origin)
         for name, part in score.parts.items()
     ]
-    account = asdict(training)
+    account = asdict(Training.total(own.training for own in score.predictions))
     curves = account.pop("curves")  # a line an epoch: a table beside the manifest
     manifest = {
         **_manifest(corpus, metric, score, splits),

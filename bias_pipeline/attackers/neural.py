@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Annotated, Any
 
@@ -36,7 +36,6 @@ from bias_pipeline.attackers.training import (
     train_ensemble,
     trained,
 )
-from bias_pipeline.attackers.training_log import current
 from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.declared import Count, Given, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
@@ -48,21 +47,6 @@ ATTEMPTS = 3
 EVERYONE = 1_000_000  # an ensemble of all attackers of a call
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What came of one attacker.
-
-    Attributes:
-        answer: of the attacker that did not fail.
-        attempts: how many attackers were trained until one did not fail.
-        shortages: what was done each time memory was short.
-    """
-
-    answer: Answered
-    attempts: int
-    shortages: Sequence[Mapping[str, object]]
 
 
 class NeuralProbe(Probe):
@@ -154,15 +138,17 @@ class NeuralProbe(Probe):
         """One fresh attacker a job, in order."""
         groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
         tasks = [(self.recipe, data, group) for group in groups]
-        found: Iterable[list[Trained]]
+        found: Iterable[list[Answered]]
         if self.processes > 1 and len(tasks) > 1:
             found = workers.pool(self.processes).map(_train, tasks)
         else:
             found = map(_train, tasks)
         try:
-            for job, trained in zip(jobs, chain.from_iterable(found), strict=True):
-                _account(trained, f"{data.name}, seed {job.seed}")
-                yield trained.answer
+            for job, answer in zip(jobs, chain.from_iterable(found), strict=True):
+                if answer.attempts > 1:
+                    told = "%s, seed %d: %d attackers failed"
+                    log.warning(told, data.name, job.seed, answer.attempts - 1)
+                yield answer
         except BrokenProcessPool as error:
             _stop_workers()
             raise ResourceError(
@@ -189,23 +175,13 @@ class NeuralProbe(Probe):
         raise _hopeless(data, job)
 
 
-def _account(trained: Trained, name: str) -> None:
-    """Put down for the manifest what was out of the ordinary."""
-    current().world_size = current().world_size or 1
-    current().out_of_memory += map(dict, trained.shortages)
-    failed = trained.attempts - 1
-    if failed:
-        current().failed += failed
-        log.warning("%s: %d attackers failed", name, failed)
-
-
 def _stop_workers() -> None:
     """End trainings nobody waits for."""
     workers.kill_workers()
     team.cache_clear()
 
 
-def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
+def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Answered]:
     """Train attackers at once; those that fail again, each by itself, until none does.
 
     Raises:
@@ -218,7 +194,7 @@ def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
     return [replace(trained[0], shortages=[*shortages, *trained[0].shortages]), *trained[1:]]
 
 
-def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> Trained:
+def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> Answered:
     shortages: list[Mapping[str, object]] = []
     answer = first
     for attempt in range(ATTEMPTS):
@@ -226,7 +202,8 @@ def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> T
             again = _attempt(job, attempt)
             (answer,) = _train_within_memory(recipe, data, [again], shortages)
         if not _failed(answer.probs, data, job):
-            return Trained(answer, attempt + 1, shortages)
+            world = answer.world_size or 1
+            return replace(answer, attempts=attempt + 1, shortages=shortages, world_size=world)
     raise _hopeless(data, job)
 
 
@@ -309,11 +286,12 @@ def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Answered:
     except Exception:
         _stop_workers()  # the others wait for the one that failed
         raise
-    current().world_size = world = shares[0][1]
+    world = shares[0][1]
     probs = np.full((len(job.test), shares[0][0].probs.shape[1]), np.nan)
     for rank, (own, _) in enumerate(shares):
         probs[rank::world] = own.probs
-    return Answered(probs, tuple(np.mean([own.losses for own, _ in shares], axis=0).tolist()))
+    losses = tuple(np.mean([own.losses for own, _ in shares], axis=0).tolist())
+    return Answered(probs, losses, world_size=world)
 
 
 def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[Answered, int]:

@@ -6,12 +6,12 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
-from bias_pipeline.attackers.training_log import current
-from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled, Predictions
+from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled, Predictions, Training
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
 from bias_pipeline.io.arrays import ArrayCache
@@ -36,10 +36,16 @@ class Answered:
     Attributes:
         probs: (M, K) or (M, T) its answers on its test captions.
         losses: mean loss on its training captions in each epoch; empty if it has no epochs.
+        attempts: how many attackers were trained until one did not fail.
+        shortages: what was done each time memory was short.
+        world_size: processes that trained it together; None if it is no network.
     """
 
     probs: FloatArray
     losses: tuple[float, ...] = ()
+    attempts: int = 1
+    shortages: Sequence[Mapping[str, object]] = ()
+    world_size: int | None = None
 
 
 class Probe(Configurable, ABC):
@@ -78,30 +84,32 @@ class Probe(Configurable, ABC):
             Job(split.seed, train, test)
             for split, (train, test) in zip(splits, selected, strict=True)
         ]
-        probs = self._answers(data, jobs)
+        answers, training = self._answers(data, jobs)
         return Predictions(
             name=data.name,
             seeds=tuple(job.seed for job in jobs),
             images=tuple(data.captions.images[job.test] for job in jobs),
             truth=tuple(data.labels[job.test] for job in jobs),
-            probs=tuple(probs),
+            probs=tuple(answer.probs for answer in answers),
             classes=data.classes,
+            training=training,
         )
 
-    def _answers(self, data: Labelled, jobs: Sequence[Job]) -> list[FloatArray]:
+    def _answers(self, data: Labelled, jobs: Sequence[Job]) -> tuple[list[Answered], Training]:
         keys = [self._key(data, job) for job in jobs]
         found = {key: self._kept(key) for key in keys}
         missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
-        current().trained += len(missing)
-        current().cached += len(jobs) - len(missing)
+        trained = []
         answers = track(self.train(data, [job for _, job in missing]), len(missing))
         for (key, _), fresh in zip(missing, answers, strict=True):
             self._keep(key, fresh)
             found[key] = fresh
+            trained.append(fresh)
         whole = [answer for key in keys if (answer := found[key]) is not None]
-        for job, answer in zip(jobs, whole, strict=True):
-            current().add_curve(data.name, job.seed, answer.losses)
-        return [answer.probs for answer in whole]
+        curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
+        return whole, replace(
+            _account(trained), cached=len(jobs) - len(missing), curves=list(chain(*curves))
+        )
 
     def _kept(self, key: str) -> Answered | None:
         probs = None if self.cache is None else self.cache.get(key)
@@ -122,3 +130,24 @@ class Probe(Configurable, ABC):
         for part in (job.train, job.test):
             sha.update(part.astype("<i8").tobytes() + b"|")
         return sha.hexdigest()
+
+
+def _account(trained: Sequence[Answered]) -> Training:
+    """What the manifest tells of attackers that were trained."""
+    return Training.total(
+        Training(
+            trained=1,
+            failed=own.attempts - 1,
+            world_size=own.world_size,
+            out_of_memory=own.shortages,
+        )
+        for own in trained
+    )
+
+
+def _curve(side: str, job: Job, answer: Answered) -> list[dict[str, object]]:
+    """The losses of an attacker, one line for each epoch."""
+    return [
+        {"side": side, "seed": job.seed, "epoch": epoch, "train_loss": loss}
+        for epoch, loss in enumerate(answer.losses, start=1)
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +48,45 @@ class Labelled:
         return sha.hexdigest()
 
 
+@dataclass(frozen=True)
+class Training:
+    """An account of the attackers behind predictions, for the manifest of a result.
+
+    Attributes:
+        trained: attackers whose answers were computed.
+        cached: attackers whose answers were there already.
+        failed: attackers that diverged or answered all alike, and were replaced.
+        world_size: processes that trained each attacker together; None if no network was trained.
+        out_of_memory: what was done each time memory was short.
+        curves: side, seed, epoch and mean training loss of every epoch of every attacker.
+    """
+
+    trained: int = 0
+    cached: int = 0
+    failed: int = 0
+    world_size: int | None = None
+    out_of_memory: Sequence[Mapping[str, object]] = ()
+    curves: Sequence[Mapping[str, object]] = ()
+
+    @classmethod
+    def total(cls, accounts: Iterable[Training]) -> Training:
+        """Several accounts as one.
+
+        Example:
+            >>> Training.total([Training(trained=2), Training(cached=1, world_size=1)]).trained
+            2
+        """
+        own = list(accounts)
+        return cls(
+            trained=sum(one.trained for one in own),
+            cached=sum(one.cached for one in own),
+            failed=sum(one.failed for one in own),
+            world_size=max((one.world_size for one in own if one.world_size), default=None),
+            out_of_memory=[event for one in own for event in one.out_of_memory],
+            curves=[line for one in own for line in one.curves],
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """What attackers answered on their test captions, one block a seed.
@@ -59,6 +98,7 @@ class Predictions:
         truth: S arrays (M_s,) or (M_s, T).
         probs: S arrays (M_s, K) of class probabilities, or (M_s, T) of task probabilities.
         classes: names of the classes.
+        training: how the attackers came about; nothing where predictions were read from a file.
     """
 
     name: str
@@ -67,18 +107,20 @@ class Predictions:
     truth: tuple[IntArray, ...]
     probs: tuple[FloatArray, ...]
     classes: tuple[str, ...] = ()
+    training: Training = Training()
 
     def __iter__(self) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
         return zip(self.images, self.truth, self.probs, strict=True)
 
-    def restricted_to(self, seeds: Sequence[int]) -> Predictions:
-        """The blocks of some seeds."""
-        at = [self.seeds.index(seed) for seed in seeds]
-        return Predictions(
-            self.name,
-            tuple(seeds),
-            tuple(self.images[i] for i in at),
-            tuple(self.truth[i] for i in at),
-            tuple(self.probs[i] for i in at),
-            self.classes,
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        """Predictions of the same kind on other seeds as one."""
+        return cls(
+            name=parts[0].name,
+            seeds=tuple(seed for one in parts for seed in one.seeds),
+            images=tuple(images for one in parts for images in one.images),
+            truth=tuple(truth for one in parts for truth in one.truth),
+            probs=tuple(probs for one in parts for probs in one.probs),
+            classes=parts[0].classes,
+            training=Training.total(one.training for one in parts),
         )

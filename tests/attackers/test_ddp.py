@@ -16,7 +16,6 @@ from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 from bias_pipeline.attackers.ddp import Share, team, world_size
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.training_log import recording
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
@@ -93,8 +92,7 @@ def test_two_processes_answer_as_one(data: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_processes")
 def test_the_account_holds_the_number_of_processes_that_pytorch_counted() -> None:
-    with recording() as training:
-        probe(**TWO).fit_predict(labelled(), splits(0))
+    training = probe(**TWO).fit_predict(labelled(), splits(0)).training
     assert (training.world_size, training.trained) == (2, 1)
 
 

@@ -15,7 +15,6 @@ from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.ensemble import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import Answered
-from bias_pipeline.attackers.training_log import recording
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.heads import Mlp
@@ -114,9 +113,8 @@ def test_gradients_are_clipped_member_by_member() -> None:
 def test_losses_of_epochs_are_those_of_each_alone() -> None:
     curves = []
     for n in (2, 1):
-        with recording() as told:
-            probe(n).fit_predict(labelled(), splits(0, 12))
-        curves.append([line["train_loss"] for line in told.curves])
+        found = probe(n).fit_predict(labelled(), splits(0, 12))
+        curves.append([line["train_loss"] for line in found.training.curves])
     assert_alike(curves[0], curves[1])
 
 
@@ -204,10 +202,9 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(
         return answers
 
     monkeypatch.setattr(neural, "train_ensemble", spoiled)
-    with recording() as told:
-        found = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    found = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
     assert asked == [[0, 12, 456], [derived_seed("retry", 12, 1)]]
-    assert told.failed == 1
+    assert found.training.failed == 1
     assert np.isfinite(found.probs).all()
 
 
@@ -223,8 +220,9 @@ def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch: pytest.Mon
         return step(self, batch, batch_idx)
 
     monkeypatch.setattr(Ensemble, "training_step", limited)
-    with recording() as told:
-        cut = own.fit_predict(labelled(), splits(0, 12))
+    cut = own.fit_predict(labelled(), splits(0, 12))
     assert_alike(cut.probs, whole.probs)
-    events = [(e["seed"], e.get("then_ensemble"), e.get("then_parts")) for e in told.out_of_memory]
+    events = [
+        (e["seed"], e.get("then_ensemble"), e.get("then_parts")) for e in cut.training.out_of_memory
+    ]
     assert events == [(0, 1, None), (0, None, 2), (12, None, 2)]

@@ -14,7 +14,6 @@ import torch
 
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.recipe import Recipe, smaller
-from bias_pipeline.attackers.training_log import recording
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import ResourceError
 from tests.attackers.test_ddp import probe
@@ -59,8 +58,7 @@ def test_the_same_attacker_comes_out(memory: Limit, data: Any, steps: int) -> No
 
 def test_each_shortage_is_put_down(memory: Limit) -> None:
     memory(10)
-    with recording() as training:
-        probe().fit_predict(labelled(), splits(0))
+    training = probe().fit_predict(labelled(), splits(0)).training
     assert [event["then_parts"] for event in training.out_of_memory] == [2, 4]
     assert training.out_of_memory[0]["seed"] == 0
     assert training.out_of_memory[0]["error"] == FULL

@@ -27,7 +27,6 @@ from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.probe import Answered, Job
-from bias_pipeline.attackers.training_log import recording
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import FloatArray, Labelled, Predictions
@@ -480,9 +479,8 @@ def test_losses_fall_and_are_kept_with_the_answers(tmp_path: Path) -> None:
     """The mean over an epoch's captions, of every epoch, also where nothing is trained anew."""
     curves = []
     for _ in range(2):
-        with recording() as told:
-            probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
-        curves.append(told.curves)
+        found = probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
+        curves.append(found.training.curves)
     assert [line["epoch"] for line in curves[0]] == [1, 2, 3]
     assert curves[0][0]["train_loss"] > curves[0][2]["train_loss"]  # type: ignore[operator]
     assert curves[0] == curves[1]

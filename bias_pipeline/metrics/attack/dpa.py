@@ -282,7 +282,7 @@ class _Direction:
         return {
             "model": train(self._posed("model", self.question.predicted), self.splits),
             # Every seed has label noise of its own.
-            "human": _joined(
+            "human": Predictions.joined(
                 [train(self._posed("human", self._noisy(s.seed)), [s]) for s in self.splits]
             ),
         }
@@ -396,18 +396,6 @@ def _written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
     """Label vectors as captions, one word a label that is set."""
     texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
     return Captions.from_texts(texts, rows.tolist())
-
-
-def _joined(answers: Sequence[Predictions]) -> Predictions:
-    """Predictions of single seeds as one."""
-    return Predictions(
-        name=answers[0].name,
-        seeds=tuple(seed for one in answers for seed in one.seeds),
-        images=tuple(images for one in answers for images in one.images),
-        truth=tuple(truth for one in answers for truth in one.truth),
-        probs=tuple(probs for one in answers for probs in one.probs),
-        classes=answers[0].classes,
-    )
 
 
 def _indicators(counts: FloatArray) -> IntArray:
