@@ -33,8 +33,8 @@ check: .venv/installed  ## check style and types, and run the quick tests that a
 	@$(MAKE) -s lint
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow and not slurm' $$($(BIN)/python -m tests.changed)
 
-docs-test: .venv/installed  ## run every command of README and docs as it is printed
-	@$(BIN)/python -m tests.documented
+docs-test: .venv/installed  ## run every command of README and docs as it is printed; DOCS=README for one
+	@$(BIN)/python -m tests.documented $(DOCS)
 
 slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm of their own
 	@$(BIN)/python -m pytest -m slurm -rs tests/cli/test_slurm.py

@@ -35,11 +35,20 @@ N_IMAGES = 1000
 TIME_S = 3600.0
 TOLD = 12  # lines of what a failed command printed
 
+
+def _slurm_answers() -> bool:
+    """Whether there is a Slurm: its programs alone submit nothing."""
+    if shutil.which("sinfo") is None:
+        return False
+    asked = subprocess.run(["sinfo"], capture_output=True, timeout=60, check=False)
+    return asked.returncode == 0
+
+
 # What a command holds, and why it cannot run wherever that is absent.
 NEEDS: Sequence[tuple[str, str, bool]] = (
-    (r"^make (demo|test)\b", "is a job of its own", False),
+    (r"^make (demo|test|fuzz)\b", "is a job of its own", False),
     (r"^pip install|^python3 -m venv|activate$", "sets up an environment", False),
-    (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", shutil.which("sbatch") is not None),
+    (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", _slurm_answers()),
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
     (r"\bmodels/|--gather|audit mine\.json", "needs the weights of a model", False),
     (r"--workspace", "needs a W&B server", "WANDB_API_KEY" in os.environ),
