@@ -184,8 +184,9 @@ def outcome(folder: Path, command: str, exported: Sequence[str]) -> Outcome:
     allowed = next((codes for flag, codes in VERDICTS.items() if flag in command), (0,))
     if done.returncode in allowed:
         return Outcome("ok", seconds=seconds)
-    last = "\n".join(done.stdout.splitlines()[-TOLD:])
-    return Outcome("FAILED", f"exit code {done.returncode}\n{last}", seconds)
+    printed = done.stdout.splitlines()  # the error may stand before what was buffered
+    told = [line for line in printed[:-TOLD] if line.startswith("error")] + printed[-TOLD:]
+    return Outcome("FAILED", "\n".join([f"exit code {done.returncode}", *told]), seconds)
 
 
 def _root(command: str) -> Path:
