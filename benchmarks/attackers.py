@@ -68,8 +68,8 @@ def study(n_seeds: int) -> Study:
     for step in ("text", "masking"):
         corpus = found.build(step)(corpus)
     codes = corpus.groupings["gender"].codes
-    captions = corpus.model.take(codes[corpus.model.images] >= 0)
-    return Study(words, Labelled("model", captions, codes[captions.images], 2), splits)
+    captions = corpus.model.take(codes[corpus.model.image_rows] >= 0)
+    return Study(words, Labelled("model", captions, codes[captions.image_rows], 2), splits)
 
 
 def ours(own: Study, probe: NeuralProbe, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -100,7 +100,7 @@ def _train_plainly(own: Study, split: Split, epochs: int) -> torch.Tensor:
     from bias_pipeline.attackers.batches import LengthBatches, tensors
 
     recipe = own.probe().recipe
-    rows, asked = split.select(own.data.captions.images, own.data.labels)
+    rows, asked = split.select(own.data.captions.image_rows, own.data.labels)
     torch.manual_seed(split.seed)
     inputs = recipe.encoder.read(own.data).fit(rows)
     encoder = recipe.encoder.build(inputs)
@@ -168,7 +168,7 @@ def main() -> None:
     gpu = torch.cuda.is_available()
     sizes = ON_GPU if gpu else ON_CPU
     own = study(max(CORES, sizes[-1]))
-    n_captions = len(own.splits[0].select(own.data.captions.images, own.data.labels)[0])
+    n_captions = len(own.splits[0].select(own.data.captions.image_rows, own.data.labels)[0])
     print(f"load {load:.1f} before the start", file=sys.stderr)
     body = (
         f"{CORES} attackers of RELIC's size, `encoder=bilstm head=linear`, {EPOCHS} epochs of "

@@ -128,6 +128,6 @@ def _texts(captions: Captions, rows: Sequence[int]) -> list[str]:
 def _chosen(corpus: Corpus, n_captions: int) -> list[int]:
     """Rows of first human captions, of the images that come first by the hashes of their ids."""
     first = np.flatnonzero(corpus.human.positions == 0)
-    keys = corpus.keys[corpus.human.images[first]]
+    keys = corpus.keys[corpus.human.image_rows[first]]
     order = np.argsort(stream("limit", 0, keys), kind="stable")
     return sorted(first[order[:n_captions]].tolist())

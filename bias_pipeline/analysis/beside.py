@@ -52,7 +52,7 @@ def beside(corpus: Corpus, attribute: Attribute) -> list[Beside]:
     """
     labelled = corpus.groupings[attribute.name].codes >= 0
     sides = {side: corpus.side(side) for side in SIDES}
-    chosen = {side: own.take(labelled[own.images]) for side, own in sides.items()}
+    chosen = {side: own.take(labelled[own.image_rows]) for side, own in sides.items()}
     return [
         _beside(own, side, naming)
         for naming in attribute.namings()

@@ -15,7 +15,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
     facts = {"images": str(len(corpus))}
     for side in SIDES:
         captions = corpus.side(side)
-        described = len(np.unique(captions.images))
+        described = len(np.unique(captions.image_rows))
         facts[f"{side} captions"] = f"{len(captions)} of {described} images"
         facts[f"blank {side} captions"] = _blanks(corpus, side)
     for attribute, grouping in corpus.groupings.items():
@@ -43,7 +43,7 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
     """Images of a group that both sides describe, of all of a group."""
     both = np.ones(len(corpus), bool)
     for side in SIDES:
-        both &= np.bincount(corpus.side(side).images, minlength=len(corpus)) > 0
+        both &= np.bincount(corpus.side(side).image_rows, minlength=len(corpus)) > 0
     total = int(labelled.sum())
     share = f" ({(both & labelled).sum() / total:.0%})" if total else ""
     return f"{int((both & labelled).sum())} of {total}{share}"

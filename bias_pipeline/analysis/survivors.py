@@ -64,7 +64,7 @@ def _survivor(
     side: str, word: str, captions: Captions, grouping: Grouping, attribute: Attribute
 ) -> Survivor:
     holds = captions.mentions([word])
-    groups = grouping.codes[captions.images[holds]]
+    groups = grouping.codes[captions.image_rows[holds]]
     groups = groups[groups >= 0]
     counts = np.bincount(groups, minlength=len(grouping.names)) / max(len(groups), 1)
     named = [group for group, words in attribute.words.items() if word in words]

@@ -79,7 +79,7 @@ class Probe(Configurable, ABC):
             The answers on the test captions, in the order of ``splits``.
         """
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
-        selected = [split.select(data.captions.images, groups) for split in splits]
+        selected = [split.select(data.captions.image_rows, groups) for split in splits]
         jobs = [
             Job(split.seed, train, test)
             for split, (train, test) in zip(splits, selected, strict=True)
@@ -88,7 +88,7 @@ class Probe(Configurable, ABC):
         return Predictions(
             name=data.name,
             seeds=tuple(job.seed for job in jobs),
-            images=tuple(data.captions.images[job.test] for job in jobs),
+            images=tuple(data.captions.image_rows[job.test] for job in jobs),
             truth=tuple(data.labels[job.test] for job in jobs),
             probs=tuple(answer.probs for answer in answers),
             classes=data.classes,

@@ -35,7 +35,7 @@ class Captions(Remembering):
         types: the V distinct words, each used at least once by a freshly built column.
         tokens: (T,) int64, index into ``types`` of each running word.
         starts: (N + 1,) int64, caption ``i`` is ``tokens[starts[i]:starts[i + 1]]``.
-        images: (N,) int64, the row of the image that each caption describes, ascending.
+        image_rows: (N,) int64, the row of the image that each caption describes, ascending.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "the dog runs"])
@@ -48,7 +48,7 @@ class Captions(Remembering):
     types: tuple[str, ...]
     tokens: IntArray
     starts: IntArray
-    images: IntArray
+    image_rows: IntArray
 
     @classmethod
     def from_texts(cls, texts: Sequence[str], images: Sequence[int] | None = None) -> Captions:
@@ -67,7 +67,7 @@ class Captions(Remembering):
         return cls(tuple(index)[1:], flat[flat > 0] - 1, offsets(lengths), rows.astype(np.int64))
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.image_rows)
 
     def words(self, row: int) -> list[str]:
         """The words of one caption."""
@@ -90,7 +90,7 @@ class Captions(Remembering):
     @cached_property
     def positions(self) -> IntArray:
         """(N,) 0 for the first caption of an image, 1 for its second, and so on."""
-        first = np.searchsorted(self.images, self.images, side="left")
+        first = np.searchsorted(self.image_rows, self.image_rows, side="left")
         return np.arange(len(self)) - first
 
     @cached_property
@@ -108,7 +108,7 @@ class Captions(Remembering):
     def digest(self) -> str:
         """SHA-256 (hex) of words, order and images: equal columns have equal digests."""
         sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
-        for column in (self.tokens, self.starts, self.images):
+        for column in (self.tokens, self.starts, self.image_rows):
             sha.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
         return sha.hexdigest()
 
@@ -131,7 +131,7 @@ class Captions(Remembering):
         picked = np.flatnonzero(rows) if rows.dtype == bool else rows
         lengths = self.lengths[picked]
         tokens = self.tokens[ranges(self.starts[picked], lengths)]
-        return Captions(self.types, tokens, offsets(lengths), self.images[picked]).compact()
+        return Captions(self.types, tokens, offsets(lengths), self.image_rows[picked]).compact()
 
     def position(self, k: int) -> Captions:
         """The k-th caption (from 0) of every image that has that many."""
@@ -155,7 +155,7 @@ class Captions(Remembering):
         renumber = np.zeros(len(self.types), np.int64)
         renumber[order] = np.arange(len(order))
         types = tuple(self.types[t] for t in order)
-        return Captions(types, renumber[self.tokens], self.starts, self.images)
+        return Captions(types, renumber[self.tokens], self.starts, self.image_rows)
 
     def rewrite(self, rule: Callable[[str], Sequence[str]]) -> Captions:
         """Replace every word by the words that ``rule`` makes of it (none, one or many).
@@ -174,7 +174,7 @@ class Captions(Remembering):
         flat = np.array([index[w] for w in itertools.chain.from_iterable(pieces)], np.int64)
         sizes = np.array([len(piece) for piece in pieces], np.int64)
         if (sizes == 1).all():
-            return Captions(tuple(index), flat[self.tokens], self.starts, self.images)
+            return Captions(tuple(index), flat[self.tokens], self.starts, self.image_rows)
         if (sizes <= 1).all():  # signs are dropped, nothing is cut in two: no need to expand
             return self._without(tuple(index), flat, sizes > 0)
         return self._expand(tuple(index), flat, sizes)
@@ -188,13 +188,13 @@ class Captions(Remembering):
         tokens = renumber[self.tokens]
         remaining = tokens >= 0
         starts = offsets(remaining)[self.starts]
-        return Captions(types, tokens[remaining], starts, self.images)
+        return Captions(types, tokens[remaining], starts, self.image_rows)
 
     def _expand(self, types: tuple[str, ...], flat: IntArray, sizes: IntArray) -> Captions:
         widths = sizes[self.tokens]
         tokens = flat[ranges(offsets(sizes)[:-1][self.tokens], widths)]
         starts = offsets(widths)[self.starts]
-        return Captions(types, tokens, starts, self.images)
+        return Captions(types, tokens, starts, self.image_rows)
 
     def join(self, phrases: Iterable[str]) -> Captions:
         """Make one word of every occurrence of a phrase ("hot dog"), the longest first.
@@ -258,7 +258,7 @@ class Captions(Remembering):
                 kept[begins + offset] = False
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
         types = (*self.types, *(" ".join(words) for words in phrases))
-        return Captions(types, tokens[kept], starts, self.images)
+        return Captions(types, tokens[kept], starts, self.image_rows)
 
 
 def is_blank(text: str) -> bool:

@@ -56,7 +56,7 @@ def _originals(corpus: Corpus) -> IntArray:
 
 def _same_captions(captions: Captions) -> Iterator[IntArray]:
     """Rows of images with the same captions in any order, each set of two images or more."""
-    images, starts, counts = np.unique(captions.images, return_index=True, return_counts=True)
+    images, starts, counts = np.unique(captions.image_rows, return_index=True, return_counts=True)
     for count in np.unique(counts[counts >= _FEWEST_TEXTS]):
         chosen = counts == count
         texts = np.sort(captions.identities[starts[chosen][:, None] + np.arange(count)], axis=1)

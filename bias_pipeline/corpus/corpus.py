@@ -236,8 +236,8 @@ class Corpus(Remembering, Sequence[Record]):
         sides = {}
         for name in SIDES:
             captions = self.side(name)
-            kept = captions.take(place[captions.images] >= 0)
-            sides[name] = replace(kept, images=place[kept.images])
+            kept = captions.take(place[captions.image_rows] >= 0)
+            sides[name] = replace(kept, image_rows=place[kept.image_rows])
         order = self.source_order[rows]
         return replace(
             self.rewrite(sides),
@@ -398,7 +398,7 @@ def _column(captions: Iterable[Sequence[str]]) -> Captions:
 
 
 def _texts_of(captions: Captions, row: int) -> tuple[str, ...]:
-    first, last = np.searchsorted(captions.images, [row, row + 1])
+    first, last = np.searchsorted(captions.image_rows, [row, row + 1])
     return tuple(captions.text(i) for i in range(first, last))
 
 

@@ -130,7 +130,7 @@ def fits(
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
     _captum()
-    train, test = split.select(data.captions.images, data.labels)
+    train, test = split.select(data.captions.image_rows, data.labels)
     encoder = probe.recipe.encoder
     word_layer(encoder.build(encoder.read(data).fit(train)))  # refused before anything is trained
     own = probe.attacker(data, Job(split.seed, train, test))
@@ -149,7 +149,7 @@ def fits(
         grams=told.grams,
         captions=told.captions,
         numbers=told.numbers(np.ones((1, len(test))))[0],
-        resampled=told.resampled(drawn[:, data.captions.images[test]]),
+        resampled=told.resampled(drawn[:, data.captions.image_rows[test]]),
         data=data,
         test=test,
         attributed=found,

@@ -100,7 +100,7 @@ class WordFit(ABC):
         words, truth = self.data.captions.words(row), int(self.data.labels[row])
         parts, rest = self.parts(row)
         towards = truth if len(self.data.classes) > 2 else 1
-        image = ids[int(self.data.captions.images[row])]
+        image = ids[int(self.data.captions.image_rows[row])]
         log_odds = float(parts[:, truth].sum() + rest[truth])
         told = tuple(zip(words, parts[:, towards].tolist(), strict=True))
         return Example(side, image, self.data.classes[truth], log_odds, told)
@@ -167,7 +167,7 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
         split: what is trained on and what is tested.
         drawn: (B, images) how often each image counts.
     """
-    train, test = split.select(data.captions.images, data.labels)
+    train, test = split.select(data.captions.image_rows, data.labels)
     encoder = _ngrams(probe)
     items = encoder.read(data)
     inputs = items.fit(train)
@@ -178,7 +178,9 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
     numbers = told.numbers(weights, np.ones(len(test)))
     resampled = np.stack(
         [
-            _again(x, y, probe.inverse_penalty, weights, told, counts[data.captions.images], train)
+            _again(
+                x, y, probe.inverse_penalty, weights, told, counts[data.captions.image_rows], train
+            )
             for counts in drawn
         ]
     )

@@ -204,9 +204,9 @@ def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[Labelled]]:
     captions = {side: ready.side(side) for side in attack.sides if len(ready.side(side))}
     images = codes >= 0
     for own in captions.values():
-        images &= np.bincount(own.images, minlength=len(ready)) > 0
+        images &= np.bincount(own.image_rows, minlength=len(ready)) > 0
     tables = {
-        side: list(_labelled(attack, ready, own.take(images[own.images]), side))
+        side: list(_labelled(attack, ready, own.take(images[own.image_rows]), side))
         for side, own in captions.items()
     }
     found = {side: own for side, own in tables.items() if own}

@@ -88,7 +88,7 @@ class Seen:
     def has(self, side: str) -> Mask:
         """(N,) images that a side describes."""
         described = np.zeros(len(self.corpus), bool)
-        described[self.corpus.side(side).images] = True
+        described[self.corpus.side(side).image_rows] = True
         return described
 
     def n_captions(self, side: str) -> IntArray:
@@ -97,7 +97,7 @@ class Seen:
 
     def images(self, side: str) -> IntArray:
         """(C,) image of each caption of a side."""
-        return self.corpus.side(side).images
+        return self.corpus.side(side).image_rows
 
     def named(self, side: str) -> IntArray:
         """(C,) the one group that each caption names, below 0 for none or several."""

@@ -67,6 +67,6 @@ def _names_groups(captions: Captions, corpus: Corpus, attribute: Attribute) -> b
     """Whether captions of each group's images name that group now and then."""
     grouping = corpus.groupings[attribute.name]
     names = attribute_mentions(captions, attribute, grouping.names).toarray() > 0
-    own = grouping.codes[captions.images]
+    own = grouping.codes[captions.image_rows]
     shares = [names[own == k, k].mean() for k in range(len(grouping.names)) if (own == k).any()]
     return bool(shares) and min(shares) >= _NAMED

@@ -106,7 +106,7 @@ def neutral_rate(captions: Captions, attribute: Attribute, images: Mask | None =
     """
     quiet = silent(captions, attribute)
     if images is not None:
-        quiet = quiet[images[captions.images]]
+        quiet = quiet[images[captions.image_rows]]
     return float(quiet.mean()) if len(quiet) else float("nan")
 
 

@@ -43,7 +43,7 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, Speech]:
 def captioned(corpus: Corpus, attribute: Attribute) -> float:
     """Share of the images of a group that have a caption of the model, in [0, 1]."""
     described = np.zeros(len(corpus), bool)
-    described[corpus.model.images] = True
+    described[corpus.model.image_rows] = True
     labelled = corpus.groupings[attribute.name].codes >= 0
     return float(described[labelled].mean()) if labelled.any() else float("nan")
 
@@ -51,7 +51,7 @@ def captioned(corpus: Corpus, attribute: Attribute) -> float:
 def _measured(corpus: Corpus) -> dict[str, tuple[float, float]]:
     """Words and vocabulary by side, once for all metrics of a corpus."""
     first = corpus.human.position(0)
-    described = np.isin(first.images, corpus.model.images)
+    described = np.isin(first.image_rows, corpus.model.image_rows)
     people = first.take(described) if described.any() and not described.all() else first
     return {"model": _words_of(corpus.model), "human": _words_of(people)}
 

@@ -57,7 +57,7 @@ def test_position_takes_the_kth_caption_of_each_image() -> None:
 
 def test_images_without_a_kth_caption_are_absent() -> None:
     captions = Captions.from_texts(["a", "b", "c"], images=[0, 0, 2])
-    assert captions.position(1).images.tolist() == [0]
+    assert captions.position(1).image_rows.tolist() == [0]
 
 
 @given(texts)

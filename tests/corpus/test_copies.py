@@ -153,7 +153,7 @@ def twice(corpus: Corpus) -> Corpus:
             own,
             tokens=np.tile(own.tokens, 2),
             starts=np.concatenate([own.starts, own.starts[1:] + own.starts[-1]]),
-            images=np.concatenate([own.images, own.images + len(corpus)]),
+            image_rows=np.concatenate([own.image_rows, own.image_rows + len(corpus)]),
         )
         for name, own in (("model", corpus.model), ("human", corpus.human))
     }

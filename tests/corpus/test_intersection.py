@@ -122,7 +122,7 @@ def test_other_words_stay_as_they_are(word: str) -> None:
 
 def test_rows_of_the_captioners_file_keep_their_order() -> None:
     assert sorted(both().source_order.tolist()) == list(range(len(both())))
-    assert np.array_equal(both().model.images, np.arange(len(both())))
+    assert np.array_equal(both().model.image_rows, np.arange(len(both())))
 
 
 @pytest.mark.parametrize(

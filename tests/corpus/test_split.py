@@ -35,7 +35,7 @@ def test_balanced_sizes_are_those_of_the_published_protocol(order: str) -> None:
     source = corpus()
     (split,) = SplitRule(order=order).draw(source, "gender", [0])
     labels = source.groupings["gender"].codes
-    train, test = split.select(source.model.images, labels)
+    train, test = split.select(source.model.image_rows, labels)
     sizes = (np.bincount(labels[train]).tolist(), np.bincount(labels[test]).tolist())
     assert sizes == ([54, 54], [6, 6])
 

@@ -430,7 +430,7 @@ def test_the_real_files_are_read(data_root: Path) -> None:
     assert (len(corpus), len(corpus.model)) == (15_762, 15_762)
     assert (int((grouping.codes == 0).sum()), int((grouping.codes == 1).sum())) == (7_466, 3_314)
     assert grouping.strata == {"Both": 813, "Unsure": 3_410, "": 759}
-    assert len(set(corpus.human.images.tolist())) == 13_693
+    assert len(set(corpus.human.image_rows.tolist())) == 13_693
 
 
 @pytest.mark.real

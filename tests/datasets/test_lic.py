@@ -161,7 +161,7 @@ def test_the_published_draws_repeat_what_the_reference_repeats(
     metric, corpus = cell.build("metric"), cell.corpus()
     for transform in metric.transforms[:2]:
         corpus = transform(corpus)
-    labels = corpus.groupings["gender"].codes[corpus.model.images]
+    labels = corpus.groupings["gender"].codes[corpus.model.image_rows]
     splits = metric.draw_splits(corpus, seeds_of(10))
     found = _verbatim_share(Labelled("model", corpus.model, labels, 2), splits)
     assert 100 * found == pytest.approx(share, abs=0.05)

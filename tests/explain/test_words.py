@@ -136,7 +136,7 @@ def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus: Corpus) -> None:
     counts = generator.poisson(1, len(corpus)).astype(float)
     fit = one_fit(corpus, counts.tolist())
     (split,) = lic().draw_splits(corpus, [0])
-    train, _ = split.select(corpus.model.images, corpus.groupings["gender"].codes)
+    train, _ = split.select(corpus.model.image_rows, corpus.groupings["gender"].codes)
     rows = np.repeat(train, counts[train].astype(int))
     x = items_of(Ngram(), corpus.model).fit(train).matrix(rows)
     y = corpus.groupings["gender"].codes[rows][:, None]

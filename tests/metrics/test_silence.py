@@ -52,7 +52,7 @@ def quiet(corpus: Corpus) -> Corpus:
     """A corpus whose captioner writes the same of everybody."""
     captions = corpus.model
     texts = ["somebody with a tie, a bench and a handbag"] * len(captions)
-    return corpus.rewrite({"model": type(captions).from_texts(texts, captions.images.tolist())})
+    return corpus.rewrite({"model": type(captions).from_texts(texts, captions.image_rows.tolist())})
 
 
 def compute(metric: str, corpus: Corpus, *words: str) -> Score:
@@ -119,10 +119,10 @@ def test_ten_captions_are_enough(kept: int, absent: bool) -> None:
     corpus = cell("gender_error").corpus()
     captions = corpus.model
     texts = np.full(len(captions), "somebody", object)
-    labelled = np.flatnonzero(corpus.groupings["gender"].codes[captions.images] >= 0)
+    labelled = np.flatnonzero(corpus.groupings["gender"].codes[captions.image_rows] >= 0)
     texts[labelled[:kept]] = "a man"
     told = corpus.rewrite(
-        {"model": type(captions).from_texts(texts.tolist(), captions.images.tolist())}
+        {"model": type(captions).from_texts(texts.tolist(), captions.image_rows.tolist())}
     )
     value = compute("gender_error", told).parts["score"].estimate.value
     assert math.isnan(value) is absent
@@ -163,7 +163,7 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() ->
     corpus = cell("gender_error").corpus()
     people = corpus.human
     texts = ["somebody"] * len(people)
-    mute = corpus.rewrite({"human": type(people).from_texts(texts, people.images.tolist())})
+    mute = corpus.rewrite({"human": type(people).from_texts(texts, people.image_rows.tolist())})
     found = compute("gender_error", mute)
     assert math.isfinite(found.parts["score"].estimate.value)
     assert math.isnan(found.parts["human"].estimate.value)
@@ -237,7 +237,7 @@ def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
         words = f" and a {colour} {thing}".replace("  ", " ")
         who = ("a black man with ", "a white woman with ", "")
         texts = [who[i % 3] + own.text(i) + (words if i % 2 else "") for i in range(len(own))]
-        sides[side] = type(own).from_texts(texts, own.images.tolist())
+        sides[side] = type(own).from_texts(texts, own.image_rows.tolist())
     return corpus.rewrite(sides)
 
 

@@ -316,7 +316,7 @@ def labelled(
     """
     n_classes = len(grouping.names)
     for k, own in enumerate(captions.by_position(positions)):
-        labels = grouping.codes[own.images]
+        labels = grouping.codes[own.image_rows]
         if np.bincount(labels, minlength=n_classes).min() >= SMALLEST_GROUP:
             name = f"{part}:{k}" if part.side == "human" else part
             yield Labelled(name, own, labels, n_classes, grouping.names)
@@ -357,7 +357,7 @@ class _Attack:
 
     def _labelled(self, part: PartName, images: Mask) -> list[Labelled]:
         side, captions = part.side, self.ready.side(part.side)
-        captions = captions.take(images[captions.images])
+        captions = captions.take(images[captions.image_rows])
         self._check_words(side, captions)
         grouping = self.ready.groupings[self.metric.attribute.name]
         tables = list(labelled(part, captions, grouping, self.metric.positions))
@@ -371,7 +371,7 @@ class _Attack:
     def _check_tested(self, data: Labelled) -> None:
         """A seed without a test caption of every group has no score, and with it the metric."""
         for split in self.splits:
-            _, test = split.select(data.captions.images, data.labels)
+            _, test = split.select(data.captions.image_rows, data.labels)
             if not len(test):
                 raise NotApplicableError(
                     f"captioner {self.ready.captioner!r}: none of {len(data.captions)} captions "
@@ -402,7 +402,7 @@ def _verbatim_share(data: Labelled, splits: Sequence[Split]) -> float:
     identities = data.captions.identities
     shares = []
     for split in splits:
-        train, test = split.select(data.captions.images, data.labels)
+        train, test = split.select(data.captions.image_rows, data.labels)
         shares.append(float(np.isin(identities[test], identities[train]).mean()))
     return float(np.mean(shares))
 
@@ -418,4 +418,4 @@ def _calibration(predictions: Sequence[Predictions]) -> Estimate:
 
 
 def _described(captions: Captions, n_images: int) -> Mask:
-    return np.bincount(captions.images, minlength=n_images) > 0
+    return np.bincount(captions.image_rows, minlength=n_images) > 0

@@ -158,7 +158,7 @@ class Direction:
         captions = ready.side(side)
         usable = np.zeros(len(ready), bool)
         usable[self.images] = True
-        captions = captions.take(usable[captions.images])
+        captions = captions.take(usable[captions.image_rows])
         answers = []
         classes = self.values[0]
         for k, own in enumerate(captions.by_position(self.settings.positions)):
@@ -204,7 +204,7 @@ class Direction:
     def _pairs(self, side: str, k: int, images: IntArray, truth: IntArray) -> FloatArray:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
         captions = self.corpus.side(side)
-        first = np.searchsorted(captions.images, images)
+        first = np.searchsorted(captions.image_rows, images)
         named = self.seen.mentions(side)[first + k].toarray()
         group = np.eye(len(self.seen.groups))[truth]
         pairs: FloatArray = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)

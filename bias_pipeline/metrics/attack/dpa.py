@@ -258,7 +258,7 @@ class Question:
     @property
     def images(self) -> IntArray:
         """(M,) rows of the corpus."""
-        return self.inputs.images
+        return self.inputs.image_rows
 
     @property
     def several(self) -> bool:

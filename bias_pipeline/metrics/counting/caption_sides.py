@@ -60,7 +60,7 @@ class CaptionSides:
         for part, images in self.images.items():
             captions = seen.corpus.side(part.side)
             for k in range(self._positions(part)):
-                chosen = images[captions.images] & (captions.positions == k)
+                chosen = images[captions.image_rows] & (captions.positions == k)
                 found[key(part, k)] = make(part.side, chosen)
         return found
 

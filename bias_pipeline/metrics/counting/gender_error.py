@@ -131,12 +131,12 @@ def misnamed(seen: Seen, most: int = MOST_EXAMPLES) -> list[dict[str, object]]:
             gives the same.
     """
     captions, named = seen.corpus.side("model"), seen.named("model")
-    labelled = seen.codes[captions.images]
+    labelled = seen.codes[captions.image_rows]
     wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-    chosen = wrong[np.argsort(seen.corpus.keys[captions.images[wrong]], kind="stable")[:most]]
+    chosen = wrong[np.argsort(seen.corpus.keys[captions.image_rows[wrong]], kind="stable")[:most]]
     return [
         {
-            "image_id": seen.corpus.ids[captions.images[i]],
+            "image_id": seen.corpus.ids[captions.image_rows[i]],
             "labelled": seen.groups[labelled[i]],
             "named": seen.groups[named[i]],
             "caption": captions.text(i),

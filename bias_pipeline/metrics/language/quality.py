@@ -251,7 +251,7 @@ class _Described:
     @cached_property
     def images(self) -> IntArray:
         """(C,) image of each caption."""
-        return np.concatenate([side.images for side in self.words])
+        return np.concatenate([side.image_rows for side in self.words])
 
     @cached_property
     def positions(self) -> IntArray:
@@ -271,7 +271,7 @@ class _Described:
 
     def sets(self) -> dict[PartName, Mask]:
         """Part to the images it rests on, of those that have references and a group."""
-        n_human = np.bincount(self.words[1].images, minlength=self.n_images)
+        n_human = np.bincount(self.words[1].image_rows, minlength=self.n_images)
         labelled, modelled = self.seen.labelled, self.seen.has("model")
         sets = {
             MODEL: labelled & modelled & (n_human > 0),
