@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.settings import further_columns, with_settings
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -22,7 +23,7 @@ FloatArray = npt.NDArray[np.float64]
 Stored = Mapping[str, Mapping[str, Draws]]
 
 SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
-KEYS = ("metric", *SETTINGS)  # what may be varied
+KEYS = ("metric", *SETTINGS)  # what may always be varied
 
 
 class Setting(NamedTuple):
@@ -37,6 +38,7 @@ class Setting(NamedTuple):
         masking: see rows.
         alignment: see rows.
         scoring: see rows.
+        others: further settings in which runs differ, see :mod:`bias_pipeline.results.settings`.
     """
 
     headline: str
@@ -47,6 +49,7 @@ class Setting(NamedTuple):
     masking: str = ""
     alignment: str = ""
     scoring: str = ""
+    others: str = ""
 
     def __str__(self) -> str:
         return " ".join(filter(None, self))
@@ -113,51 +116,67 @@ def variants(results: Sequence[Result], draws: Stored, over: Sequence[str]) -> l
     Args:
         results: finished runs.
         draws: run id to the headlines under resampling, as far as they are stored.
-        over: what varies, of :data:`KEYS`; all else is the same within one of the results.
+        over: what varies: :data:`KEYS`, or settings in which the runs differ, such as
+            ``encoder.order`` or ``seeds``; all else is the same within one of the tables.
 
     Raises:
-        UsageError: if a key is unknown.
-        DataError: if two runs differ in something that ``over`` does not name and rows do not
-            tell, so that it is unclear which of them is meant.
+        UsageError: if a key is unknown, or no two runs differ in it.
+        DataError: if two runs are the same in everything.
     """
-    for key in over:
-        if key not in KEYS:
-            raise UsageError(f"--over {key} is unknown; {did_you_mean(key, KEYS)}")
+    told = with_settings(results)
+    _check(over, told)
     groups: dict[Setting, dict[tuple[str, str], _Cell]] = {}
-    for result in results:
+    for result in told:
         for row in result.rows:
             if row.part in HEADLINES and np.isfinite(row.value):
-                own = groups.setdefault(_same(row, over), {})
-                _add(own, row, _Cell(row, _neutral(result, row.part), _drawn(draws, row)), over)
+                own = groups.setdefault(_same(row, result, over), {})
+                cell = _Cell(row, _neutral(result, row.part), _drawn(draws, row))
+                _add(own, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
     return [own for own in made if len(own.variants) > 1 and len(own.captioners) > 1]
 
 
-def _same(row: Row, over: Sequence[str]) -> Setting:
+def _check(over: Sequence[str], results: Sequence[Result]) -> None:
+    known = dict.fromkeys([*KEYS, *further_columns(own.settings for own in results)])
+    for key in over:
+        if key not in known:
+            raise UsageError(
+                f"--over {key}: the runs do not differ in it; {did_you_mean(key, known)}"
+            )
+
+
+def _same(row: Row, result: Result, over: Sequence[str]) -> Setting:
     """What is alike for all variants; metrics differ in their settings, so those vary with them."""
     if "metric" in over:
         return Setting("", row.attribute, row.dataset)
     kept = {key: str(getattr(row, key)) for key in SETTINGS if key not in over}
-    return Setting(_headline(row), row.attribute, row.dataset, **kept)
+    rest = {k: v for k, v in result.settings.items() if k not in (*KEYS, *over)}
+    others = " ".join(f"{key}={value}" for key, value in rest.items())
+    return Setting(_headline(row), row.attribute, row.dataset, **kept, others=others)
 
 
 def _headline(row: Row) -> str:
     return row.metric if row.part == "score" else f"{row.metric} {row.part}"
 
 
-def _variant(row: Row, over: Sequence[str]) -> str:
-    told = [_headline(row) if key == "metric" else str(getattr(row, key)) for key in over]
-    return " ".join(filter(None, told)) or "none"
+def _variant(row: Row, result: Result, over: Sequence[str]) -> str:
+    return " ".join(filter(None, (_told(row, result, key) for key in over))) or "none"
 
 
-def _add(cells: dict[tuple[str, str], _Cell], row: Row, cell: _Cell, over: Sequence[str]) -> None:
-    key = (row.captioner, _variant(row, over))
+def _told(row: Row, result: Result, key: str) -> str:
+    if key == "metric":
+        return _headline(row)
+    if key in SETTINGS:
+        return str(getattr(row, key))
+    return f"{key}={result.settings[key]}" if key in result.settings else ""
+
+
+def _add(cells: dict[tuple[str, str], _Cell], key: tuple[str, str], cell: _Cell) -> None:
     first = cells.setdefault(key, cell)
-    if first.row.run_id != row.run_id:
+    if first.row.run_id != cell.row.run_id:
         raise DataError(
-            f"{first.row.run_id} and {row.run_id} are both {row.captioner} with {key[1]}; they "
-            "differ in seeds or settings that rows do not name: keep each in a folder of its own, "
-            "or name what varies with --over"
+            f"{first.row.run_id} and {cell.row.run_id} are both {key[0]} with {key[1]}; keep them "
+            "in folders of their own"
         )
 
 

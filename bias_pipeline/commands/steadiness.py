@@ -67,7 +67,10 @@ def consistency_command(arguments: Sequence[str]) -> int:
 def _parser(word: str, description: str) -> Parser:
     parser = Parser(f"python -m bias_pipeline analysis {word}", description=description)
     parser.add_argument("outputs", type=Path, help="a folder of finished runs; nothing is trained")
-    told = f"what varies, of {', '.join(KEYS)} (default: {' '.join(OVER)})"
+    told = (
+        f"what varies: {', '.join(KEYS)}, or a setting in which the runs differ, such as "
+        f"encoder.order or seeds (default: {' '.join(OVER)})"
+    )
     parser.add_argument("--over", nargs="+", default=list(OVER), metavar="KEY", help=told)
     return parser
 

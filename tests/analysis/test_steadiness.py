@@ -190,6 +190,17 @@ def renamed(one: Result) -> Row:
     return replace(one.rows[0], run_id=f"{one.run_id}-2")
 
 
+def test_a_value_within_a_choice_may_vary() -> None:
+    found = [
+        replace(one, manifest={**one.manifest, "config": {"order": order}, "keys": {}})
+        for order, encoder in enumerate(("lstm", "ngram"))
+        for one in results({name: {encoder: own[encoder]} for name, own in TWO.items()})
+    ]
+    same = [replace(one, rows=[replace(one.rows[0], encoder="ngram")]) for one in found]
+    (own,) = variants(same, {}, ["metric.order"])
+    assert own.variants == ("metric.order=0", "metric.order=1")
+
+
 def test_an_unknown_key_is_refused() -> None:
     with pytest.raises(UsageError, match="did you mean 'encoder'"):
         variants(results(), {}, ["encodr"])
