@@ -17,6 +17,7 @@ from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealin
 from bias_pipeline.report.fronts import front_sections
 from bias_pipeline.report.sections import contested, directions, overviews
 from bias_pipeline.report.sheets import Section
+from bias_pipeline.report.steadiness import steadiness
 from bias_pipeline.report.summary import summaries
 from bias_pipeline.report.words import section, word_files
 from bias_pipeline.results.settings import with_settings
@@ -149,6 +150,7 @@ def report_of(
         *front_sections(results, known),
         *directions(results),
         *contested(results, found),
+        *steadiness(results, known),
         *further,
     ]
     return Report(
