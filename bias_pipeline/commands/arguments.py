@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
+from bias_pipeline.commands.words import KEYS, PROGRAM
 from bias_pipeline.config.kinds import check_value
 from bias_pipeline.errors import UsageError
 
@@ -22,6 +23,12 @@ class Parser(ArgumentParser):
         ...
         bias_pipeline.errors.UsageError: unrecognized arguments: --wrong; usage: x [-h]
     """
+
+    @property
+    def flags(self) -> list[str]:
+        """The options that it knows, long ones where there are."""
+        known = [action.option_strings for action in self._actions]
+        return sorted(options[-1] for options in known if options)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
@@ -71,3 +78,10 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
         return path
 
     return read
+
+
+def keys_parser(name: str, about: str) -> Parser:
+    """The parser of a word that takes keys as ``run`` does, and nothing else."""
+    own = Parser(f"{PROGRAM} {name}", usage=f"%(prog)s {KEYS}", description=about)
+    own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    return own

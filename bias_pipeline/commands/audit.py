@@ -22,6 +22,7 @@ from bias_pipeline.commands.auditing import (
     planned,
     read_or_refused,
 )
+from bias_pipeline.commands.words import PROGRAM
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.attribute import Attribute
@@ -34,6 +35,7 @@ from bias_pipeline.report.files import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.results.store import Result, ResultStore
 
+_ABOUT = "Audit one file of captions, from its labels to a report, within a time that is announced"
 _LONGEST = 60  # signs of a file's name in that of its folder
 
 
@@ -43,7 +45,7 @@ def command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if a file cannot be read or nothing can be scored.
     """
-    options = _parser().parse_args(list(words))
+    options = parser().parse_args(list(words))
     REPORT.require()
     check_places(options.json)
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
@@ -99,45 +101,46 @@ class _Sweeps:
         return [*self._of(attribute), *chosen]
 
 
-def _parser() -> Parser:
-    parser = Parser("python -m bias_pipeline audit", description=__doc__)
-    parser.add_argument("file", type=Path, help="captions: COCO results JSON, JSONL, CSV, Parquet")
-    parser.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
-    parser.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
-    parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
-    parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
-    parser.add_argument(
+def parser() -> Parser:
+    """What it takes."""
+    own = Parser(f"{PROGRAM} audit", description=_ABOUT)
+    own.add_argument("file", type=Path, help="captions: COCO results JSON, JSONL, CSV, Parquet")
+    own.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
+    own.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
+    own.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
+    own.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
+    own.add_argument(
         "--minutes", type=number(Positive), help="time to stay within (1; above 10,000 captions 5)"
     )
-    parser.add_argument(
+    own.add_argument(
         shorthand.LIMIT,
         type=number(Count),
         metavar="N",
         help="a first look at N labelled images",
     )
-    parser.add_argument(
+    own.add_argument(
         shorthand.QUICK, action="store_true", help=f"the same as --limit {shorthand.QUICK_IMAGES}"
     )
-    parser.add_argument(
+    own.add_argument(
         shorthand.DRY_RUN,
         action="store_true",
         help="tell what would run, what is there already and how long it takes; run nothing",
     )
-    parser.add_argument(
+    own.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
         help="write the answers, and the results as a baseline for compare",
     )
-    parser.add_argument(
+    own.add_argument(
         "--least-coverage",
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",
     )
-    own_columns.add_options(parser)
-    return parser
+    own_columns.add_options(own)
+    return own
 
 
 def _overrides(options: Namespace, out: Path) -> list[str]:

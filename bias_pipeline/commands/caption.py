@@ -6,8 +6,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Annotated
 
-from bias_pipeline.commands.arguments import number
-from bias_pipeline.commands.photo_options import check_words, parser
+from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.photo_options import check_words
+from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Range
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.gathering import all_empty, gather, write_captions
@@ -20,6 +21,7 @@ from bias_pipeline.vision.photos import find_photos
 
 NewTokens = Annotated[int, Range(low=1, high=4096)]
 Beams = Annotated[int, Range(low=1, high=1000)]
+_ABOUT = "Captions of photos by a "
 JOB = "caption"
 VERSION = 1  # raised when the same model would write other captions
 
@@ -40,13 +42,9 @@ def command(words: Sequence[str]) -> int:
     return 0
 
 
-def options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked.
-
-    Raises:
-        UsageError: if they do not fit together.
-    """
-    own = parser(JOB, __doc__, "JSON file")
+def parser() -> Parser:
+    """What it takes."""
+    own = photo_parser(JOB, _ABOUT, "JSON file")
     own.add_argument("--prompt", default="", help="how every caption begins (BLIP)")
     own.add_argument(
         "--max-new-tokens", type=number(NewTokens), default=30, help="longest caption (30)"
@@ -54,7 +52,16 @@ def options_of(words: Sequence[str]) -> Namespace:
     own.add_argument(
         "--beams", type=number(Beams), default=1, help="1: the likeliest word each time (1)"
     )
-    options = own.parse_args(list(words))
+    return own
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
+    options = parser().parse_args(list(words))
     check_words(options, "folder")
     return options
 

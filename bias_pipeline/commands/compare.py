@@ -13,8 +13,9 @@ from bias_pipeline.analysis.compare import Contest, contests
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
-from bias_pipeline.commands import own_columns
+from bias_pipeline.commands import own_columns, shorthand
 from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.words import PROGRAM
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
 from bias_pipeline.declared import NotNegative, Share
@@ -41,7 +42,7 @@ the same images and, where attackers read captions, speak alike; of all others i
 """
 
 
-def run(words: Sequence[str]) -> int:
+def command(words: Sequence[str]) -> int:
     """Run what has not been run, compare, print.
 
     Returns:
@@ -50,10 +51,7 @@ def run(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if the words are wrong or nothing can be compared.
     """
-    if {"-h", "--help"} & set(words):
-        say(*_parser().format_help().splitlines())
-        return 0
-    options, rest = _parser().parse_known_args(list(words))
+    options, rest = parser().parse_known_args(shorthand.keys_of(words))
     names = [word for word in rest if "=" not in word and not word.startswith("-")]
     rest = [*(word for word in rest if word not in names), *own_columns.overrides_of(options)]
     if len(set(names)) < (1 if options.baseline else 2):
@@ -144,49 +142,48 @@ def compared(
     return Comparison(tables, decisions(apart, draws, least=least, limits=limits), namesakes)
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        "python -m bias_pipeline compare",
+def parser() -> Parser:
+    """What it takes."""
+    own = Parser(
+        f"{PROGRAM} compare",
         usage="%(prog)s A B [C ...] [key=value ...] [options]",
         description=_ABOUT,
         allow_abbrev=False,
     )
-    parser.add_argument(
+    own.add_argument(
         FLAG,
         action="store_true",
         help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
         f"chance, {DataError.exit_code} if nothing could be decided",
     )
-    parser.add_argument(
+    own.add_argument(
         "--baseline",
         type=Path,
         metavar="FILE",
         help="what --json of an earlier compare or audit wrote; its captioner is one of the others",
     )
-    parser.add_argument(
+    own.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
         help="write the decisions, and the results of A as a baseline for later",
     )
-    parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML"
-    )
-    parser.add_argument(
+    own.add_argument("--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML")
+    own.add_argument(
         "--least",
         type=number(NotNegative),
         default=0.0,
         metavar="DIFFERENCE",
         help="the smallest difference that matters, in the metric's unit: 0.01 is one per cent (0)",
     )
-    parser.add_argument(
+    own.add_argument(
         "--least-coverage",
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
         help=f"of the labelled images that a number must rest on ({COVERAGE})",
     )
-    parser.add_argument(
+    own.add_argument(
         "--alike",
         type=number(NotNegative),
         default=LIMITS.speech,
@@ -194,8 +191,8 @@ def _parser() -> Parser:
         help="by which words a caption and vocabularies may differ where attackers read captions "
         f"({LIMITS.speech})",
     )
-    own_columns.add_options(parser)
-    return parser
+    own_columns.add_options(own)
+    return own
 
 
 def _gate(found: Comparison) -> int:

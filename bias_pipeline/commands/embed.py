@@ -7,7 +7,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.commands.photo_options import check_words, parser
+from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.commands.photo_options import check_words
+from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.gathering import gather, write_embeddings
@@ -17,6 +19,7 @@ from bias_pipeline.models.clip import KINDS, ClipPhotos, ClipTexts
 from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.vision.photos import find_photos
 
+_ABOUT = "Photos, or captions, as ve"
 JOB = "embed"
 VERSION = 1  # raised when the same model would give other vectors
 
@@ -39,20 +42,25 @@ def command(words: Sequence[str]) -> int:
     return 0
 
 
+def parser() -> Parser:
+    """What it takes."""
+    own = photo_parser(JOB, _ABOUT, "Parquet file")
+    own.add_argument("--texts", type=Path, help="captions (as of audit) instead of photos")
+    own.add_argument(
+        "--no-normalize",
+        action="store_true",
+        help="leave vectors as long as the model makes them (else 1)",
+    )
+    return own
+
+
 def options_of(words: Sequence[str]) -> Namespace:
     """The command's words, checked.
 
     Raises:
         UsageError: if they do not fit together.
     """
-    own = parser(JOB, __doc__, "Parquet file")
-    own.add_argument("--texts", type=Path, help="captions (as of audit) in the stead of photos")
-    own.add_argument(
-        "--no-normalize",
-        action="store_true",
-        help="leave vectors as long as the model makes them (else 1)",
-    )
-    options = own.parse_args(list(words))
+    options = parser().parse_args(list(words))
     check_words(options, "folder", "texts")
     return options
 

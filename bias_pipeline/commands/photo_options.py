@@ -8,6 +8,7 @@ from typing import Annotated
 
 from bias_pipeline.attackers.workers import n_cores
 from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.words import PROGRAM
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
 
@@ -17,7 +18,7 @@ Threads = Annotated[int, Range(low=1, high=1024)]
 
 def parser(command: str, description: str | None, noun: str) -> Parser:
     """The options that both commands have."""
-    own = Parser(f"python -m bias_pipeline {command}", description=description)
+    own = Parser(f"{PROGRAM} {command}", description=description)
     own.add_argument("folder", type=Path, nargs="?", help="of photos; folders in it are left out")
     own.add_argument("--model", help="a folder, or a name on the hub; safetensors only")
     own.add_argument("--revision", default="", help="of a name on the hub (its main one)")

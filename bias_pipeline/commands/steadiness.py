@@ -28,9 +28,7 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if there are no such runs, or nothing varies among them.
     """
-    parser = _parser("sensitivity", "Coefficients of variation over attackers (DBAC, section 5.3).")
-    parser.add_argument("--against", metavar="METRIC", help="by how much others vary less than it")
-    options = parser.parse_args(list(arguments))
+    options = sensitivity_parser().parse_args(list(arguments))
     found = _found(options.outputs, options.over)
     for scores in found:
         own = sensitivity(scores)
@@ -52,16 +50,26 @@ def consistency_command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if there are no such runs, or nothing varies among them.
     """
-    parser = _parser(
-        "consistency", "Conflict scores and correlations of attackers (ImageCaptioner2, 5.5.2)."
-    )
-    options = parser.parse_args(list(arguments))
+    options = consistency_parser().parse_args(list(arguments))
     for scores in _found(options.outputs, options.over):
         _title(scores)
         header = ["pair", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
         print_table(header, [_pair(own) for own in agreements(scores)], keys=1)
         say()
     return 0
+
+
+def sensitivity_parser() -> Parser:
+    """What ``analysis sensitivity`` takes."""
+    own = _parser("sensitivity", "Coefficients of variation over attackers (DBAC, section 5.3).")
+    own.add_argument("--against", metavar="METRIC", help="by how much others vary less than it")
+    return own
+
+
+def consistency_parser() -> Parser:
+    """What ``analysis consistency`` takes."""
+    about = "Conflict scores and correlations of attackers (ImageCaptioner2, 5.5.2)."
+    return _parser("consistency", about)
 
 
 def _parser(word: str, description: str) -> Parser:

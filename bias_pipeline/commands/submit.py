@@ -11,12 +11,14 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from bias_pipeline.commands import caption, embed
-from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands import shorthand
+from bias_pipeline.commands.arguments import Parser, keys_parser, number
+from bias_pipeline.commands.words import KEYS, PROGRAM
 from bias_pipeline.config.compose import check_captioners, compose_config
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range
@@ -31,19 +33,10 @@ PRESET = "cluster=slurm"
 Shards = Annotated[int, Range(low=1, high=100_000)]
 MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
 
-_SHARDED = {"embed": embed.options_of, "caption": caption.options_of}
-
-_HELP = """\
-usage: python -m bias_pipeline submit [key=value ...]
-       python -m bias_pipeline submit embed|caption --shards N [options of embed or caption]
-
-Submit a sweep to Slurm, a job a cell, or embedding or caption, a job a share, and return.
-Nothing waits: the job numbers are printed, and the command that shows the table in the end.
-
-  key=value               as of run; hydra.launcher.KEY=VALUE and cluster=slurm|slurm_gpu say how
-                          jobs are submitted (hydra.launcher.partition=gpu)
-  --shards N              into how many jobs embed and caption are divided
-  -h, --help              show this and submit nothing
+_ABOUT = """\
+Submit a sweep to Slurm, one job per cell, and return at once. It prints the job numbers, and the
+command that shows the table in the end. cluster=slurm or slurm_gpu and hydra.launcher.KEY=VALUE say
+how jobs are submitted (hydra.launcher.partition=gpu).
 """
 
 # Keys of Hydra's submitit launcher to options of sbatch.
@@ -65,23 +58,17 @@ _OPTIONS = {
 }
 
 
-def submit(words: Sequence[str]) -> int:
+def command(words: Sequence[str]) -> int:
     """Submit a sweep and return; prints the job numbers and how to get the table.
 
     Args:
-        words: overrides as of ``run``, or ``embed`` or ``caption`` with their words and
-            ``--shards N``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
+        words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
 
     Raises:
         UsageError: if a job does not compose, or Slurm refuses the array.
         ResourceError: if there is no Slurm, or nothing can be written.
     """
-    if {"-h", "--help"} & set(words):
-        say(*_HELP.splitlines())
-        return 0
-    if words and words[0] in _SHARDED:
-        return _submit_shards(words[0], words[1:])
-    sweep = _prepare(words)
+    sweep = _prepare(shorthand.keys_of(words))
     check_captioners(sweep.overrides, sweep.config)
     _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
@@ -90,23 +77,51 @@ def submit(words: Sequence[str]) -> int:
     return 0
 
 
-def _submit_shards(command: str, words: Sequence[str]) -> int:
-    """A job a share of the images."""
-    parser = Parser(f"python -m bias_pipeline submit {command}", allow_abbrev=False, add_help=False)
-    parser.add_argument(
+def parser() -> Parser:
+    """What it takes."""
+    return keys_parser("submit", _ABOUT)
+
+
+def submit_shards(
+    name: str, words: Sequence[str], options_of: Callable[[Sequence[str]], Namespace]
+) -> int:
+    """Submit a command on photos, a job a share of them.
+
+    Args:
+        name: of the command.
+        words: its own, ``--shards N``, and how to submit.
+        options_of: reads its own words.
+
+    Raises:
+        UsageError: if the words are wrong, or Slurm refuses the array.
+    """
+    shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
+    _add_shards(shards)
+    launching = [word for word in words if _of_launcher(word)]
+    own, rest = shards.parse_known_args([word for word in words if word not in launching])
+    options = options_of(rest)
+    if options.shard or options.gather:
+        raise UsageError(f"submit {name} takes --shards N and no --shard or --gather")
+    sweep = _prepare(launching)
+    each = [f"{number}/{own.shards}" for number in range(own.shards)]
+    _submit(sweep, [[name, *rest, "--shard", shard] for shard in each])
+    say("when they are done, this puts everything into one file:")
+    say(f"  {PROGRAM} {name} --gather {shlex.quote(str(options.out))}")
+    return 0
+
+
+def shards_parser(name: str, own: Parser) -> Parser:
+    """The parser of a command on photos with what submitting it takes too."""
+    own.prog = f"{PROGRAM} submit {name}"
+    own.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
+    _add_shards(own)
+    return own
+
+
+def _add_shards(own: Parser) -> None:
+    own.add_argument(
         "--shards", type=number(Shards), required=True, metavar="N", help="how many jobs"
     )
-    launching = [word for word in words if _of_launcher(word)]
-    own, rest = parser.parse_known_args([word for word in words if word not in launching])
-    options = _SHARDED[command](rest)
-    if options.shard or options.gather:
-        raise UsageError(f"submit {command} takes --shards N, and no --shard or --gather")
-    sweep = _prepare(launching)
-    shards = [f"{number}/{own.shards}" for number in range(own.shards)]
-    _submit(sweep, [[command, *rest, "--shard", shard] for shard in shards])
-    say("when they are done, this puts everything into one file:")
-    say(f"  python -m bias_pipeline {command} --gather {shlex.quote(str(options.out))}")
-    return 0
 
 
 def _prepare(words: Sequence[str]) -> Sweep:

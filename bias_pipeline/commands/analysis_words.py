@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.words import PROGRAM
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import Cell
 from bias_pipeline.config.overrides import sweeps
@@ -15,6 +16,8 @@ from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.io.terminal import say
 from bias_pipeline.report.words import print_words, save_words
+
+_ABOUT = "Which words give the attribute away, and which the captioner added"
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -26,17 +29,7 @@ def command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if there are no such attackers or files cannot be read or written.
     """
-    parser = Parser("python -m bias_pipeline analysis words", description=__doc__)
-    parser.add_argument(
-        "--resamples", type=number(Resamples), default=RESAMPLES, help=f"of images ({RESAMPLES})"
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
-    told = f"{' or '.join(BASELINES)}: the vector of no information ({DEFAULT.baseline})"
-    network.add_argument("--baseline", default=DEFAULT.baseline, help=told)
-    told = f"points from there to the caption ({DEFAULT.steps})"
-    network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=told)
-    options = parser.parse_intermixed_args(list(arguments))
+    options = parser().parse_intermixed_args(list(arguments))
     how = Gradients(options.baseline, options.steps)
     for cell in cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
@@ -65,3 +58,18 @@ def cells(overrides: Sequence[str]) -> list[Cell]:
         first = compose.cell(rest)
         names = first.build("dataset").everyone(first.build("attribute"))
     return [compose.cell([*rest, f"captioner={name}"]) for name in names]
+
+
+def parser() -> Parser:
+    """What it takes."""
+    own = Parser(f"{PROGRAM} analysis words", description=_ABOUT)
+    own.add_argument(
+        "--resamples", type=number(Resamples), default=RESAMPLES, help=f"of images ({RESAMPLES})"
+    )
+    own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    network = own.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
+    told = f"{' or '.join(BASELINES)}: the vector of no information ({DEFAULT.baseline})"
+    network.add_argument("--baseline", default=DEFAULT.baseline, help=told)
+    told = f"points from there to the caption ({DEFAULT.steps})"
+    network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=told)
+    return own

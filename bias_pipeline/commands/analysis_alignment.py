@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from bias_pipeline.analysis.alignment import DELTAS, ENOUGH, Likeness, Reach, likeness, reach
-from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.commands.explain import cells
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.analysis_words import cells
 from bias_pipeline.config.compose import Cell
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import NotNegativeCount
@@ -19,6 +19,8 @@ from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
 from bias_pipeline.text.contextual import ContextualAlignment
 
+_ABOUT = "How many of people's words have a near one of the captioner"
+
 
 def command(arguments: Sequence[str]) -> int:
     """Print what contextual alignment would replace; returns the exit code.
@@ -29,13 +31,7 @@ def command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if captions or vectors cannot be read.
     """
-    parser = Parser("python -m bias_pipeline analysis alignment", description=__doc__)
-    told = "METEOR of N aligned captions with their originals; 60 a second, needs Java (0)"
-    parser.add_argument(
-        "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=told
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    options = parser.parse_intermixed_args(list(arguments))
+    options = parser().parse_intermixed_args(list(arguments))
     found = [(_masked(cell), _alignment(cell)) for cell in cells(_contextual(options.overrides))]
     _print_reach([reach(corpus, align) for corpus, align in found])
     if options.meteor and not available():
@@ -43,6 +39,17 @@ def command(arguments: Sequence[str]) -> int:
     elif options.meteor:
         _print_likeness({c.captioner: likeness(c, align, options.meteor) for c, align in found})
     return 0
+
+
+def parser() -> Parser:
+    """What it takes."""
+    own = Parser(f"{PROGRAM} analysis alignment", description=_ABOUT)
+    told = "METEOR of N aligned captions with their originals; 60 a second, needs Java (0)"
+    own.add_argument(
+        "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=told
+    )
+    own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    return own
 
 
 def _contextual(overrides: Sequence[str]) -> list[str]:

@@ -1,0 +1,27 @@
+"""``analysis claims``: which conclusions of the papers hold in our runs."""
+
+from __future__ import annotations
+
+from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.io.terminal import say
+
+
+def command(words: list[str]) -> int:
+    """Print them; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if there are no studies, as in an installed package.
+    """
+    from bias_pipeline.analysis.claims import judge, report
+    from bias_pipeline.io.paths import experiments_dir
+
+    parser().parse_args(words)
+    say(*report(judge(experiments_dir())).splitlines())
+    return 0
+
+
+def parser() -> Parser:
+    """What it takes: nothing."""
+    about = "Which conclusions of the papers hold in our runs"
+    return Parser(f"{PROGRAM} analysis claims", description=about)

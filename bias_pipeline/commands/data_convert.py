@@ -1,0 +1,31 @@
+"""``data convert``: pickles of LIC and JSON files of COCO as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bias_pipeline.commands.arguments import Parser
+from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.io.terminal import say
+
+_ABOUT = "Pickles of LIC and JSON files of COCO as Parquet"
+
+
+def command(words: Sequence[str]) -> int:
+    """Turn pickles of LIC and JSON files of COCO into Parquet tables."""
+    from bias_pipeline.datasets.convert import convert as convert_file
+
+    options = parser().parse_args(list(words))
+    for path in options.files:
+        for written in convert_file(path, options.out):
+            say(written)
+    return 0
+
+
+def parser() -> Parser:
+    """What it takes."""
+    own = Parser(f"{PROGRAM} data convert", description=_ABOUT)
+    own.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what is converted")
+    own.add_argument("--out", type=Path, default=Path(), help="folder of the Parquet files (.)")
+    return own
