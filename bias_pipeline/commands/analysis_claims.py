@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.io.terminal import say
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import Cell
 from bias_pipeline.config.overrides import sweeps

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from bias_pipeline.commands.words import KEYS, PROGRAM
 from bias_pipeline.config.kinds import check_value
 from bias_pipeline.errors import UsageError
 
+PROGRAM = "python -m bias_pipeline"
+KEYS = "[key=value ...]"
 _LONGEST = 250  # characters of a usage that is shown with a mistake
 
 

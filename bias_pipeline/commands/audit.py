@@ -13,7 +13,7 @@ from pathlib import Path
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.doubts import COVERAGE, Limits
 from bias_pipeline.commands import own_columns, shorthand
-from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.auditing import (
     FIRST,
     Plan,
@@ -22,7 +22,6 @@ from bias_pipeline.commands.auditing import (
     planned,
     read_or_refused,
 )
-from bias_pipeline.commands.words import PROGRAM
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.attribute import Attribute

@@ -14,8 +14,7 @@ from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.commands import own_columns, shorthand
-from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
 from bias_pipeline.declared import NotNegative, Share

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import SUPPRESS
 from collections.abc import Sequence
 
-from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.commands.words import PROGRAM, WORDS, chosen
+from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.commands.words import WORDS, chosen
 from bias_pipeline.errors import BiasPipelineError
 from bias_pipeline.io.terminal import say
 
@@ -98,4 +98,5 @@ def _keys(overrides: Sequence[str], last: str) -> list[str]:
 
     words = [word for word in overrides if "=" in word]
     asked = BashCompletion(loader_of())._query("config", " ".join([*words, last]))
-    return [found.rpartition("=")[2] if "=" in last else found for found in asked]
+    offered = [found.rpartition("=")[2] if "=" in last else found for found in asked]
+    return [found for found in offered if not found.startswith("_")]  # files that others share

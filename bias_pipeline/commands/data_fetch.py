@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.terminal import say
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bias_pipeline.commands import own_columns
-from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError, SweepError
 from bias_pipeline.io.terminal import warn
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bias_pipeline.commands.words import PROGRAM, WORDS, Word, below, listed
+from bias_pipeline.commands.arguments import PROGRAM
+from bias_pipeline.commands.words import WORDS, Word, below, listed
 
 
 def overview() -> str:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from bias_pipeline.attackers.workers import n_cores
-from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
 

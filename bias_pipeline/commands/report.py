@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import Parser, file_of
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of
 from bias_pipeline.io.extras import REPORT
 from bias_pipeline.io.terminal import say
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.commands.words import PROGRAM
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Seconds
 from bias_pipeline.io.terminal import say
 from bias_pipeline.loggers import workspace

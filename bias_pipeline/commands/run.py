@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import RawDescriptionHelpFormatter
 
 from bias_pipeline.commands import shorthand
-from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.commands.words import KEYS, PROGRAM
+from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
 from bias_pipeline.io.included import FLAG, group_choices
 
 _GROUPS = (

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bias_pipeline.analysis.consistency import Agreement, agreements
 from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, reduction, sensitivity
 from bias_pipeline.analysis.variants import KEYS, Variants, variants
 from bias_pipeline.commands.arguments import Parser
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
-from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.tables import number, percent
+
+if TYPE_CHECKING:
+    from bias_pipeline.analysis.consistency import Agreement
 
 OVER = ("encoder", "head")
 
@@ -50,6 +52,8 @@ def consistency_command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if there are no such runs, or nothing varies among them.
     """
+    from bias_pipeline.analysis.consistency import agreements
+
     options = consistency_parser().parse_args(list(arguments))
     for scores in _found(options.outputs, options.over):
         _title(scores)
@@ -84,6 +88,8 @@ def _parser(word: str, description: str) -> Parser:
 
 
 def _found(folder: Path, over: Sequence[str]) -> list[Variants]:
+    from bias_pipeline.report.content import finished_runs
+
     results, draws = finished_runs(folder)
     found = variants(results, draws, over)
     if not found:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from bias_pipeline.commands import shorthand
-from bias_pipeline.commands.arguments import Parser, keys_parser, number
-from bias_pipeline.commands.words import KEYS, PROGRAM
+from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
 from bias_pipeline.config.compose import check_captioners, compose_config
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range

@@ -10,14 +10,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING
 
+from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
 from bias_pipeline.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from bias_pipeline.commands.arguments import Parser
-
-PROGRAM = "python -m bias_pipeline"
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,6 @@ class Word:
         return importlib.import_module(f"bias_pipeline.commands.{name}")
 
 
-KEYS = "[key=value ...]"
 WORDS = (
     Word("run", "run a cell, or a sweep of cells; the word may be left out", KEYS, keys=True),
     Word("submit", "run a sweep as Slurm jobs that need no parent", KEYS, keys=True),

@@ -1,0 +1,117 @@
+"""Every word has help that its parser makes and that does nothing else; shells complete it all."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.commands.completion import completions
+from bias_pipeline.commands.words import WORDS, Word
+from tests.cli.commands import Run
+from tests.corpora import REPOSITORY
+
+NAMES = [word.name for word in WORDS]
+MOST_S = 1.5  # CPU seconds of help
+
+
+@pytest.mark.parametrize("word", WORDS, ids=NAMES)
+def test_a_word_has_help_that_does_nothing_else(run: Run, tmp_path: Path, word: Word) -> None:
+    code, text = run(*word.name.split(), "--help")
+    assert (code, text.startswith("usage: "), list(tmp_path.iterdir())) == (0, True, [])
+
+
+@pytest.mark.parametrize("word", WORDS, ids=NAMES)
+def test_help_has_every_option_of_the_parser(run: Run, word: Word) -> None:
+    text = run(*word.name.split(), "--help")[1]
+    assert [flag for flag in word.parser().flags if flag not in text and flag != "--line"] == []
+
+
+@pytest.mark.parametrize("word", WORDS, ids=NAMES)
+def test_help_wins_over_whatever_else_is_asked(run: Run, word: Word) -> None:
+    assert run(*word.name.split(), "x", "metric=nothing", "-h")[0] == 0
+
+
+def test_the_overview_names_every_word(run: Run) -> None:
+    text = run("--help")[1]
+    assert [name for name in NAMES if f"python -m bias_pipeline {name}" not in text] == []
+
+
+@pytest.mark.parametrize("first", ["data", "analysis"])
+def test_a_word_that_only_has_others_below_it_lists_them(run: Run, first: str) -> None:
+    code, text = run(first, "--help")
+    below = [name for name in NAMES if name.startswith(f"{first} ")]
+    assert (code, [name for name in below if name not in text]) == (0, [])
+
+
+@pytest.mark.parametrize("words", [("data", "valdate"), ("analysis", "word")], ids=" ".join)
+def test_an_unknown_word_below_another_is_answered_with_the_nearest(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    code, text = run(*words)
+    assert (code, "did you mean" in text) == (2, True), text
+
+
+def test_help_of_any_word_is_quick() -> None:
+    """The slowest, by what is imported; in CPU seconds, for the machine may be busy."""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    for words in (["audit"], ["submit", "embed"], ["analysis", "consistency"]):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "bias_pipeline", *words, "--help"]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert after.ru_utime - before.ru_utime < 2 * MOST_S, words
+
+
+# --- completion
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("rep", ["report "]),
+        ("report w", ["wandb "]),
+        ("analysis be", ["beside "]),
+        ("--dry", ["--dry-run "]),
+        ("audit --attr", ["--attributes "]),
+        ("metric=gender_", ["gender_error", "gender_ratio"]),
+        ("run metric=lic split=db", ["dbac"]),
+        ("captioner=terse encoder.or", ["encoder.order="]),
+        ("compare a b alignment=con", ["constant"]),
+        ("nothing here", []),
+    ],
+)
+def test_a_line_is_completed(line: str, found: list[str]) -> None:
+    assert [own for own in completions(line) if own in found or not found] == found
+
+
+def test_files_that_others_share_are_not_offered() -> None:
+    assert "_scratch" not in completions("encoder=")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("python -m bias_pipeline data val", "validate "),
+        ("python -m bias_pipeline metric=leak", "leakage"),
+        ("python -m other_module metric=leak", ""),
+        ("python scri", ""),
+    ],
+)
+def test_bash_completes(tmp_path: Path, line: str, found: str) -> None:
+    script = f"""
+        eval "$(python -m bias_pipeline completion bash)"
+        COMP_LINE={line!r} COMP_POINT={len(line)}
+        _bias_pipeline; echo -n "${{COMPREPLY[0]}}"
+    """
+    place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": place, "PYTHONPATH": str(REPOSITORY)}
+    command = ["bash", "-c", script]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == found

@@ -1,0 +1,59 @@
+"""The private parts of other packages that we use: a release that moves one is named here first."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from importlib.metadata import version
+
+import pytest
+
+from tests.corpora import REPOSITORY
+
+# Distribution, private module, what is used of it; the last release that all of it was seen in.
+USED = [
+    ("hydra-core", "hydra._internal.config_loader_impl", "ConfigLoaderImpl", "load_sweep_config"),
+    ("hydra-core", "hydra._internal.config_loader_impl", "ConfigLoaderImpl", "load_configuration"),
+    (
+        "hydra-core",
+        "hydra._internal.config_loader_impl",
+        "ConfigLoaderImpl",
+        "_process_config_searchpath",
+    ),
+    ("hydra-core", "hydra._internal.config_repository", "ConfigRepository", "_find_object_source"),
+    ("hydra-core", "hydra._internal.config_repository", "CachingConfigRepository", "load_config"),
+    ("hydra-core", "hydra._internal.utils", "create_config_search_path", "__call__"),
+    ("hydra-core", "hydra._internal.utils", "get_args_parser", "__call__"),
+    ("hydra-core", "hydra._internal.hydra", "Hydra", "multirun"),
+    ("hydra-core", "hydra._internal.hydra", "Hydra", "show_cfg"),
+    ("hydra-core", "hydra._internal.core_plugins.bash_completion", "BashCompletion", "_query"),
+    ("hydra-core", "hydra._internal.core_plugins.basic_launcher", "BasicLauncher", "launch"),
+    ("hydra-core", "hydra._internal.core_plugins.basic_sweeper", "BasicSweeper", "sweep"),
+    ("wandb-workspaces", "wandb_workspaces.workspaces.internal", "View", "from_name"),
+]
+SEEN = {"hydra-core": "1.3", "wandb-workspaces": "0."}
+_PRIVATE = re.compile(r"\b(hydra\._internal[\w.]*|wandb\.sdk[\w.]*)")
+
+
+@pytest.mark.parametrize(("package", "module", "name", "member"), USED)
+def test_a_private_part_that_we_use_is_there(
+    package: str, module: str, name: str, member: str
+) -> None:
+    found = getattr(importlib.import_module(module), name, None)
+    assert hasattr(found, member), (
+        f"{package} {version(package)} has no {module}.{name}.{member}; it was last seen in "
+        f"{SEEN[package]}*"
+    )
+
+
+@pytest.mark.parametrize("package", SEEN)
+def test_the_release_is_one_that_they_were_seen_in(package: str) -> None:
+    assert version(package).startswith(SEEN[package])
+
+
+def test_every_private_module_that_we_name_is_listed() -> None:
+    listed = {module for _, module, *_ in USED}
+    files = [*REPOSITORY.glob("bias_pipeline/**/*.py"), *REPOSITORY.glob("hydra_plugins/**/*.py")]
+    named = {own for path in files for own in _PRIVATE.findall(path.read_text(encoding="utf-8"))}
+    unknown = {own for own in named if not any(own.startswith(known) for known in listed)}
+    assert unknown == set()
