@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from bias_pipeline.analysis.alignment import DELTAS, ENOUGH, Likeness, Reach, likeness, reach
-from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.analysis_words import cells
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.compose import Cell
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import NotNegativeCount
@@ -45,9 +45,7 @@ def parser() -> Parser:
     """What it takes."""
     own = Parser(f"{PROGRAM} analysis alignment", description=_ABOUT)
     told = "METEOR of N aligned captions with their originals; 60 a second, needs Java (0)"
-    own.add_argument(
-        "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=told
-    )
+    own.add_argument("--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=told)
     own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
     return own
 

@@ -64,7 +64,12 @@ WORDS = (
     Word("analysis words", "words that give the attribute away", KEYS, keys=True),
     Word("analysis survivors", "revealing words that a masking leaves", KEYS, keys=True),
     Word("analysis beside", "words that stand beside the attribute's", KEYS, keys=True),
-    Word("analysis alignment", "people's words that have a near one of the captioner's", KEYS, keys=True),
+    Word(
+        "analysis alignment",
+        "people's words that have a near one of the captioner's",
+        KEYS,
+        keys=True,
+    ),
     Word("analysis sensitivity", "how much scores vary with the attacker", "OUTPUTS ..."),
     Word("analysis consistency", "whether attackers, or metrics, agree", "OUTPUTS ..."),
     Word("analysis metrics", "the same as metrics", "[--cards]"),
