@@ -35,6 +35,7 @@ SEEN = {"hydra-core": "1.3", "wandb-workspaces": "0."}
 _PRIVATE = re.compile(r"\b(hydra\._internal[\w.]*|wandb\.sdk[\w.]*)")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # theirs, of pydantic
 @pytest.mark.parametrize(("package", "module", "name", "member"), USED)
 def test_a_private_part_that_we_use_is_there(
     package: str, module: str, name: str, member: str
