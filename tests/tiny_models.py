@@ -151,12 +151,13 @@ def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
     (folder / "preprocessor_config.json").write_text(json.dumps(own))
 
 
-def write_words(folder: Path) -> None:
-    """A tokenizer of whole words, with BERT's signs around them."""
+def write_words(folder: Path, mask: str | None = None) -> None:
+    """A tokenizer of whole words, with BERT's signs around them; the mask is the last."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     words = {word: number for number, word in enumerate((*SPECIAL, *WORDS))}
+    words |= {mask: len(words)} if mask else {}
     own = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     own.pre_tokenizer = pre_tokenizers.Whitespace()
     own.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
@@ -167,4 +168,46 @@ def write_words(folder: Path) -> None:
         cls_token="[CLS]",
         sep_token="[SEP]",
         bos_token="[BOS]",
+        mask_token=mask,
     ).save_pretrained(folder)
+
+
+def write_bert(folder: Path, seed: int = 0, **changes: Any) -> Path:
+    """A BERT with a tokenizer of whole words."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(seed)
+    n_words = len(SPECIAL) + len(WORDS) + 1
+    own = {"vocab_size": n_words, "max_position_embeddings": 24, "initializer_range": 0.5}
+    BertModel(BertConfig(**{**TEXT, **own, "pad_token_id": 0, **changes})).save_pretrained(folder)
+    write_words(folder, "[MASK]")
+    return folder
+
+
+def write_gpt2(folder: Path, seed: int = 0) -> Path:
+    """A GPT-2 with the same tokenizer."""
+    import torch
+    from transformers import GPT2Config, GPT2Model
+
+    torch.manual_seed(seed)
+    sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 24, "initializer_range": 0.5}
+    GPT2Model(GPT2Config(vocab_size=len(SPECIAL) + len(WORDS), **sizes)).save_pretrained(folder)
+    write_words(folder)
+    return folder
+
+
+def write_sentence_parts(
+    folder: Path, mode: str = "mean_tokens", *, normalize: bool = True
+) -> None:
+    """What makes a sentence model of a language model."""
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    pooling = {"word_embedding_dimension": 32, f"pooling_mode_{mode}": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    parts = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in kinds.items()
+    ]
+    (folder / "modules.json").write_text(json.dumps(parts))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 16}))

@@ -14,6 +14,8 @@ from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.base import FeatureEncoder, Features, named_spec
 from bias_pipeline.errors import UsageError
 
+Matrix = sparse.csr_array | FloatArray  # numbers of words are mostly 0, those of vectors are not
+
 VERSION = 2  # raise it whenever any answer changes
 
 
@@ -62,9 +64,7 @@ class ConvexProbe(Probe):
             x_train, x_test = inputs.matrix(job.train), inputs.matrix(job.test)
             yield Answered(self._answer(x_train, data.labels[job.train], x_test, data))
 
-    def _answer(
-        self, x: sparse.csr_array, y: IntArray, x_test: sparse.csr_array, data: Labelled
-    ) -> FloatArray:
+    def _answer(self, x: Matrix, y: IntArray, x_test: Matrix, data: Labelled) -> FloatArray:
         design = Design(x, self.inverse_penalty)
         if data.multi_label:
             columns = [design.fit(column[:, None]) for column in y.T]
@@ -77,7 +77,7 @@ class ConvexProbe(Probe):
         return np.asarray(special.softmax(scores, axis=1), np.float64)
 
 
-def decide(x: sparse.csr_array, weights: FloatArray) -> FloatArray:
+def decide(x: Matrix, weights: FloatArray) -> FloatArray:
     """Linear scores (N, K) of features (N, F) under weights (F + 1, K), the intercept last."""
     return np.asarray(x @ weights[:-1] + weights[-1], np.float64)
 
@@ -96,11 +96,11 @@ class Design:
         True
     """
 
-    def __init__(self, x: sparse.csr_array, inverse_penalty: float) -> None:
+    def __init__(self, x: Matrix, inverse_penalty: float) -> None:
         self.x = x
-        self.transposed = x.T.tocsr()
+        self.transposed = x.T.tocsr() if sparse.issparse(x) else x.T
         self.inverse_penalty = inverse_penalty
-        squares = np.append(x.multiply(x).sum(axis=0), x.shape[0])
+        squares = np.append((x * x).sum(axis=0), x.shape[0])
         self.ridge = np.append(np.ones(x.shape[1]), 0.0)[:, None]
         # Measured in units of their own curvature, all weights converge at the same pace.
         self.scale = 1 / np.sqrt(self.ridge + inverse_penalty * squares[:, None] / 4)

@@ -40,6 +40,7 @@ from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.declared import Count, Given, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
 
 VERSION = 1  # raise it whenever any answer changes
@@ -68,9 +69,9 @@ class NeuralProbe(Probe):
         cache: see :class:`Probe`.
         may_leave_gpu: see :class:`Recipe`.
         ensemble: how many attackers are trained at once over stacked weights; 1 trains each
-            alone. If left out, all of a call on a single GPU, 1 elsewhere. Encoders
-            that ``attackers/stacked/dispatch.py`` does not know are trained one after the other all
-            the same.
+            alone. If left out, all of a call on a single GPU or under a frozen encoder, 1
+            elsewhere. Encoders that ``attackers/stacked/dispatch.py`` does not know are trained one
+            after the other all the same.
     """
 
     def __init__(
@@ -86,13 +87,15 @@ class NeuralProbe(Probe):
         ensemble: Count | None = None,
     ) -> None:
         super().__init__(cache)
+        self.encoder = encoder
         flags = dict(trainer)
         self.world = world_size(flags)
         single, on_cpu = self.world == 1, flags.get("accelerator") == "cpu"
-        self.processes = processes or (workers.n_cores() if on_cpu and single else 1)
+        self.processes = processes or (n_cores() if on_cpu and single else 1)
         # A scaled loss, as float16 has, would tie the members of an ensemble to each other.
         scaled = str(flags.get("precision")).startswith("16")
-        self.ensemble = ensemble or (1 if on_cpu or not single or scaled else EVERYONE)
+        alone = not single or scaled or (on_cpu and not encoder.frozen)
+        self.ensemble = ensemble or (1 if alone else EVERYONE)
         self._check_sharing(scaled)
         self.recipe = Recipe(
             encoder,

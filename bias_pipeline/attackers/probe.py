@@ -8,14 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled, Predictions, Training
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
+from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.io.arrays import ArrayCache
 from bias_pipeline.io.progress import track
+
+if TYPE_CHECKING:
+    from bias_pipeline.inference.texts import Embedded
 
 LOSSES = "-losses"  # after the key of an attacker's answers, that of its losses
 
@@ -54,7 +59,12 @@ class Probe(Configurable, ABC):
     Args:
         cache: folder where answers are kept, None to keep none. Where answers are kept does not
             change them, so it is no part of a result's identity.
+
+    Attributes:
+        encoder: what its attackers see.
     """
+
+    encoder: Encoder
 
     def __init__(self, cache: str | None = None) -> None:
         self.cache = None if cache is None else ArrayCache(cache)
@@ -100,6 +110,7 @@ class Probe(Configurable, ABC):
         found = {key: self._kept(key) for key in keys}
         missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
         trained = []
+        took = self.encoder.prepare(data) if missing else None
         answers = track(self.train(data, [job for _, job in missing]), len(missing))
         for (key, _), fresh in zip(missing, answers, strict=True):
             self._keep(key, fresh)
@@ -107,9 +118,10 @@ class Probe(Configurable, ABC):
             trained.append(fresh)
         whole = [answer for key in keys if (answer := found[key]) is not None]
         curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
-        return whole, replace(
+        account = replace(
             _account(trained), cached=len(jobs) - len(missing), curves=list(chain(*curves))
         )
+        return whole, _with_embedding(account, took)
 
     def _kept(self, key: str) -> Answered | None:
         probs = None if self.cache is None else self.cache.get(key)
@@ -143,6 +155,13 @@ def _account(trained: Sequence[Answered]) -> Training:
         )
         for own in trained
     )
+
+
+def _with_embedding(account: Training, took: Embedded | None) -> Training:
+    """An account with what it took to have the vectors of the captions, if there are any."""
+    if took is None:
+        return account
+    return replace(account, embedded=took.fresh, embedded_before=took.kept, cut=took.cut)
 
 
 def _curve(side: str, job: Job, answer: Answered) -> list[dict[str, object]]:

@@ -6,10 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Annotated
 
-from bias_pipeline.attackers.workers import n_cores
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
+from bias_pipeline.io.cores import n_cores
 
 Batch = Annotated[int, Range(low=1, high=65_536)]
 Threads = Annotated[int, Range(low=1, high=1024)]

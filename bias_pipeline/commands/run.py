@@ -14,6 +14,7 @@ _GROUPS = (
     "attribute",
     "encoder",
     "head",
+    "probe",
     "trainer",
     "masking",
     "alignment",

@@ -76,6 +76,16 @@ WORDS = (
     Word("data validate", "what a data set's files hold", KEYS, keys=True),
     Word("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Word("data fetch", "where to get the published files, or download them", "[NAME ...]"),
+    Word("models list", "which published weights encoders need, and where they are"),
+    Word(
+        "models show",
+        "a model's files and digests, or what a run needs",
+        "NAME|key=value ...",
+        True,
+    ),
+    Word(
+        "models prefetch", "fetch weights from the hub, digests checked", "NAME ... [--revision R]"
+    ),
     Word("completion", "completion of this command line in bash or zsh", "bash|zsh"),
 )
 _BY_NAME = {word.name: word for word in WORDS}

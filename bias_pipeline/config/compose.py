@@ -12,7 +12,7 @@ import uuid
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
@@ -122,6 +122,20 @@ class Cell:
             metric_version=self.metric.version,
             seeds=self.seeds,
         )
+
+    def require(self) -> None:
+        """Know before any data are read that what the encoder needs is there.
+
+        Raises:
+            BiasPipelineError: naming what is not.
+        """
+        if self._encoder:
+            self._encoder.require()
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        """The encoder, if the metric trains attackers."""
+        return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
         """What is scored; read once a process."""

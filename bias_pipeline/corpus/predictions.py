@@ -59,6 +59,9 @@ class Training:
         world_size: processes that trained each attacker together; None if no network was trained.
         out_of_memory: what was done each time memory was short.
         curves: side, seed, epoch and mean training loss of every epoch of every attacker.
+        embedded: captions that a frozen encoder embedded.
+        embedded_before: captions whose vectors were there already.
+        cut: captions that were longer than the encoder reads, of those it had to read.
     """
 
     trained: int = 0
@@ -67,6 +70,9 @@ class Training:
     world_size: int | None = None
     out_of_memory: Sequence[Mapping[str, object]] = ()
     curves: Sequence[Mapping[str, object]] = ()
+    embedded: int = 0
+    embedded_before: int = 0
+    cut: int = 0
 
     @classmethod
     def total(cls, accounts: Iterable[Training]) -> Training:
@@ -84,6 +90,9 @@ class Training:
             world_size=max((one.world_size for one in own if one.world_size), default=None),
             out_of_memory=[event for one in own for event in one.out_of_memory],
             curves=[line for one in own for line in one.curves],
+            embedded=sum(one.embedded for one in own),
+            embedded_before=sum(one.embedded_before for one in own),
+            cut=sum(one.cut for one in own),
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from bias_pipeline.declared import Configurable, known_name
 if TYPE_CHECKING:
     from scipy import sparse
     from torch import nn
+
+    from bias_pipeline.inference.texts import Embedded
 
 IntArray = npt.NDArray[np.int64]
 
@@ -42,7 +44,7 @@ class Inputs(Protocol):
 class Features(Protocol):
     """Inputs that are numbers as they stand; a linear attacker needs nothing else."""
 
-    def matrix(self, rows: IntArray) -> sparse.csr_array:
+    def matrix(self, rows: IntArray) -> sparse.csr_array | npt.NDArray[np.float64]:
         """(B, F) features of B items."""
 
 
@@ -62,6 +64,22 @@ class Encoder(Configurable, ABC):
         """Everything that decides its vectors, as plain data; part of the cache's key."""
         return asdict(self)  # type: ignore[call-overload]
 
+    def require(self) -> None:
+        """Know before any work that all it needs is there.
+
+        Raises:
+            BiasPipelineError: naming what is not.
+        """
+
+    def prepare(self, data: Labelled) -> Embedded | None:
+        """Do, in one process, what is slow and the same for all attackers.
+
+        Returns:
+            What it took, None if there was nothing of the kind.
+        """
+        del data
+        return None
+
     @abstractmethod
     def read(self, data: Labelled) -> Items:
         """The items of N captions; done once for any number of attackers."""
@@ -78,7 +96,14 @@ class FeatureEncoder(Encoder):
 
 
 class NetEncoder(Encoder):
-    """An encoder that is a network, trained with the head on top."""
+    """An encoder that is a network, with the head on top.
+
+    Attributes:
+        frozen: whether the head alone is trained, so that attackers cost little and a processor,
+            too, trains them all at once.
+    """
+
+    frozen: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, inputs: Any) -> nn.Module:

@@ -1,7 +1,7 @@
-"""The networks behind the encoders trained from scratch. Needs PyTorch.
+"""The networks behind the encoders. Needs PyTorch.
 
-All take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths`` (N,) at least 1, and
-return vectors (N, ``output_dim``).
+Those trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
+(N,) at least 1. All return vectors (N, ``output_dim``).
 """
 
 from __future__ import annotations
@@ -69,6 +69,22 @@ class RecurrentNet(nn.Module):
         final = state[0] if isinstance(state, tuple) else state  # (layers * ends, N, hidden)
         last_layer = final[-self.n_ends :].transpose(0, 1).flatten(1)
         return self.dropout(last_layer)
+
+
+class GivenNet(nn.Module):
+    """Passes vectors (N, D) on: what a head is trained on whose encoder is frozen.
+
+    Args:
+        size: D.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.output_dim = size
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(N, D) as they are."""
+        return vectors
 
 
 class TransformerNet(nn.Module):

@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -25,6 +25,8 @@ from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.json_files import expect, load_json
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
@@ -82,14 +84,25 @@ class BlockStore:
         """
         text = json.dumps(sorted(ids), ensure_ascii=False)
         path = self.folder / "plans" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-        told = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
-        for own, content in ((path, text.encode()), (self.folder / SETTINGS, told.encode())):
-            if not _holds(own, content):  # absent, or damaged
-                self._write(own, content)
+        self._renew(path, text)
+        self.introduce()
         try:
             os.utime(path)
         except OSError as error:
             raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
+
+    def introduce(self) -> None:
+        """Say in the clear what the folder is of.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        told = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
+        self._renew(self.folder / SETTINGS, told)
+
+    def _renew(self, path: Path, text: str) -> None:
+        if not _holds(path, text.encode()):  # absent, or damaged
+            self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
         """Whether a block is finished for these very contents."""
@@ -98,21 +111,15 @@ class BlockStore:
 
     def read(self, ids: Sequence[str]) -> pa.Table | None:
         """Columns ``id stamp value reason`` of a block, None if it is absent or damaged."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        table = _table(self._path(ids))
+        return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
-        path = self._path(ids)
-        try:
-            # Without threads: those of a pool that is still starting abort a process that ends.
-            content = _unsealed(path.read_bytes())
-            table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
-            whole = table["id"].to_pylist() == list(ids)
-        except FileNotFoundError:
-            return None
-        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            log.warning("%s is damaged and counts as absent: %s", path, error)
-            return None
-        return table if whole else None
+    def tables(self) -> Iterator[pa.Table]:
+        """Columns ``id stamp value reason`` of every block there is, always in the same order."""
+        for path in sorted(self.folder.glob("blocks/*/*.block")):
+            table = _table(path)
+            if table is not None:
+                yield table
 
     def put(self, block: Block) -> None:
         """Keep a block.
@@ -189,6 +196,23 @@ class BlockStore:
         return tables, missing
 
 
+def _table(path: Path) -> pa.Table | None:
+    """A block, None if it is absent or damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # Without threads: those of a pool that is still starting abort a process that ends.
+        content = _unsealed(path.read_bytes())
+        table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
+        return table.select(["id", "stamp", "value", "reason"])
+    except FileNotFoundError:
+        return None
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        log.warning("%s is damaged and counts as absent: %s", path, error)
+        return None
+
+
 def _unsealed(raw: bytes) -> bytes:
     """A block's table, which follows its own checksum.
 
@@ -220,6 +244,13 @@ def _column(values: Sequence[Any]) -> pa.Array:
     if first is None or isinstance(first, str):
         return pa.array(values, pa.string())
     return pa.array(values, pa.list_(pa.float32(), len(first)))
+
+
+def vectors_of(column: Any) -> npt.NDArray[np.float32]:
+    """(N, D) a column of vectors."""
+    own = column.combine_chunks()
+    found: npt.NDArray[np.float32] = own.flatten().to_numpy().reshape(len(own), -1)
+    return found
 
 
 def find_store(root: Path, job: str, signature: str = "") -> BlockStore:

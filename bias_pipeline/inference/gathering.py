@@ -7,14 +7,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.corpus import id_key
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.inference.blocks import NOT_YET, BlockStore, find_store
+from bias_pipeline.inference.blocks import NOT_YET, BlockStore, find_store, vectors_of
 from bias_pipeline.inference.runner import named
 from bias_pipeline.io.atomic import replace_file, replacing
 from bias_pipeline.io.csv_text import csv_text
@@ -188,16 +188,10 @@ def _matrix(tables: list[pa.Table], places: npt.NDArray[np.int64]) -> npt.NDArra
     matrix = np.empty((len(places), size), np.float32)
     row = len(places)
     while tables:
-        vectors = _vectors(tables.pop()["value"])
+        vectors = vectors_of(tables.pop()["value"])
         row -= len(vectors)
         matrix[places[row : row + len(vectors)]] = vectors
     return matrix
-
-
-def _vectors(column: Any) -> npt.NDArray[np.float32]:
-    own = column.combine_chunks()
-    found: npt.NDArray[np.float32] = own.flatten().to_numpy().reshape(len(own), -1)
-    return found
 
 
 def read_embeddings(path: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
@@ -209,4 +203,4 @@ def read_embeddings(path: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(path).read()
-    return table["id"].to_pylist(), _vectors(table["embedding"])
+    return table["id"].to_pylist(), vectors_of(table["embedding"])

@@ -20,6 +20,7 @@ from bias_pipeline.models.folders import (
     require_preprocessing,
     require_vocabulary,
 )
+from bias_pipeline.models.places import MAIN, Place, find_place, prefetch_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".pkl")
-_BESIDE = ("*.json", "*.txt", "*.model")  # configuration, preprocessing, vocabulary
+# Configuration, preprocessing, vocabulary; pooling of a sentence model.
+BESIDE = ("*.json", "*.txt", "*.model", "[0-9]*_*/config.json")
 
 
 @dataclass(frozen=True)
@@ -41,75 +43,60 @@ class Pretrained:
         folder: where it lies.
         kind: its ``model_type``.
         files: name to SHA-256 (hex) of all that decides what it computes.
+        source: what brought it there.
+        revision: of the hub, where one is known.
     """
 
     name: str
     folder: Path
     kind: str
     files: Mapping[str, str]
+    source: str = "a folder"
+    revision: str = ""
+
+    def __hash__(self) -> int:
+        """Of its files' digests: they are what it is."""
+        return hash((self.name, *self.files.items()))
 
 
 def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> Pretrained:
     """Find a model; nothing is loaded, and neither PyTorch nor transformers imported.
 
     Args:
-        name: a folder, or a name on the hub (with ``HF_HUB_OFFLINE=1`` from its cache alone).
+        name: a folder, or a name on the hub, looked up in packages and the hub's cache.
         kinds: the values of ``model_type`` that will do.
-        revision: of a name on the hub; its main one if empty.
+        revision: of a name on the hub; ``main`` if empty.
 
     Raises:
         DataError: if it is of another kind, has weights of other formats alone, is too large to be
             built or asks for code.
         ResourceError: if it, or a file of it, is not there.
     """
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        folder = _of_hub(name, revision)
+    place = find_place(name, revision or MAIN)
+    folder = place.folder
     path = folder / "config.json"
+    if not path.is_file():
+        raise _unfinished(name, place, path.name)
     config = expect(load_json(path, what="a model's configuration"), dict, path, "")
     kind = str(config.get("model_type"))
     if kind not in kinds:
         raise DataError(f"{name}: model type {kind!r} will not do; {did_you_mean(kind, kinds)}")
     check_config(path, config)
-    names = [*_weights(folder), *(path.name for own in _BESIDE for path in folder.glob(own))]
-    files = {own: digest_of(folder / own) for own in sorted(set(names))}
-    return Pretrained(name, folder, kind, files)
+    beside = (path.relative_to(folder).as_posix() for own in BESIDE for path in folder.glob(own))
+    names = {*_weights(name, place), *beside}
+    files = {own: digest_of(folder / own) for own in sorted(names)}
+    return Pretrained(name, folder, kind, files, place.source, place.revision)
 
 
-def _of_hub(name: str, revision: str) -> Path:
-    import huggingface_hub
-    from huggingface_hub.constants import HF_HUB_CACHE
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        found = huggingface_hub.snapshot_download(
-            name,
-            revision=revision or None,
-            allow_patterns=["*.safetensors", *_BESIDE],
-            ignore_patterns=["*/*"],
-        )
-    except HFValidationError:
-        raise ResourceError(
-            f"model {name}: there is no such folder (relative paths start at {Path.cwd()})"
-        ) from None
-    except Exception as error:  # of the hub's client, of its transport, of the disk
-        given = f" --revision {revision}" if revision else ""
-        raise ResourceError(
-            f"model {name}{given}: no such folder at {Path.cwd()}, not in {HF_HUB_CACHE}, and the "
-            f"hub does not give it ({_first_line(error)}); where there is a network, "
-            f"`hf download {name}{given}` fetches it there"
-        ) from error
-    return Path(str(found))
-
-
-def _weights(folder: Path) -> list[str]:
-    """The names of the files of weights."""
+def _weights(name: str, place: Place) -> list[str]:
+    """The names of the files of weights, all of which are there."""
+    folder = place.folder
     if (folder / WEIGHTS).is_file():
         return [WEIGHTS]
     index = folder / INDEX
     others = [path for path in folder.iterdir() if path.suffix in _OTHER_WEIGHTS]
     if not index.is_file() and not others:
-        raise ResourceError(f"{folder}: {WEIGHTS} is absent; fetch it into this folder")
+        raise _unfinished(name, place, WEIGHTS)
     if not index.is_file():
         raise DataError(
             f"{folder}: neither {WEIGHTS} nor {INDEX}; other formats can run code and are not "
@@ -119,16 +106,31 @@ def _weights(folder: Path) -> list[str]:
     names = set(map(str, expect(read.get("weight_map"), dict, index, "weight_map").values()))
     if any(Path(own).name != own or not own.endswith(".safetensors") for own in names):
         raise DataError(f"{index}: names files that are no safetensors beside it")
+    absent = sorted(own for own in names if not (folder / own).is_file())
+    if absent:
+        raise _unfinished(name, place, absent[0])
     return sorted(names)
 
 
-def load(model: Pretrained, architecture: Any, device: torch.device) -> Any:
-    """The network in float32, ready to answer.
+def _unfinished(name: str, place: Place, file: str) -> ResourceError:
+    """A model of which a file is missing, as half a download leaves it."""
+    if place.revision:
+        remedy = f"{prefetch_command(name, place.revision)} fetches the rest"
+    else:
+        remedy = "fetch it into this folder"
+    return ResourceError(f"{place.folder}: {file} is absent; {remedy}")
+
+
+def load(
+    model: Pretrained, architecture: Any, device: torch.device, unused: tuple[str, ...] = ()
+) -> Any:
+    """The network in float32, ready to predict.
 
     Args:
         model: the model.
         architecture: the class of transformers that it is.
         device: where to.
+        unused: beginnings of weights that play no part and may be missing.
 
     Raises:
         DataError: if weights are broken, or some are missing and would be made up.
@@ -148,10 +150,11 @@ def load(model: Pretrained, architecture: Any, device: torch.device) -> Any:
         )
     except Exception as error:  # whatever a broken file makes of the library
         raise DataError(f"{model.name}: cannot be loaded ({_first_line(error)})") from error
-    if told["missing_keys"]:
+    missing = [key for key in told["missing_keys"] if not key.startswith(unused)]
+    if missing:
         raise DataError(
-            f"{model.name}: {len(told['missing_keys'])} weights are missing, such as "
-            f"{min(told['missing_keys'])}; is it a {architecture.__name__}?"
+            f"{model.name}: {len(missing)} weights are missing, such as {min(missing)}; is it a "
+            f"{architecture.__name__}?"
         )
     return network.to(device=device, dtype=torch.float32).eval()
 

@@ -89,6 +89,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
         "id": _job_id(hydra_config),
         "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
+    here.require()
     result, cached = finish(here, here.corpus(), overrides=_overrides(hydra_config), job=job)
     status = "cached" if cached else "done"
     return {"run_id": result.run_id, "status": status, "exit_code": 0}

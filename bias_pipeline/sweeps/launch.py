@@ -245,6 +245,7 @@ def _conclude(
     skipped = [o for o in failed if o.get("not_applicable")] if lenient and results else []
     for outcome in skipped:
         say(f"skipped: {_labelled(outcome)}{outcome['error']}")
+    _tell_work(results, outcomes)
     if results:
         plural = "" if len(outcomes) == 1 else "s"
         told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
@@ -257,6 +258,22 @@ def _swept(result: Result, swept: Mapping[str, str]) -> Result:
     """A result with what its sweep spreads and its rows do not tell."""
     told = {key: value for key, value in swept.items() if key not in CHOICES}
     return replace(result, settings=told)
+
+
+def _tell_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]) -> None:
+    """What the attackers of the cells that ran had to do, where that was less than one thinks."""
+    ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
+    accounts: list[Any] = [own.manifest.get("training") for own in results if own.run_id in ran]
+    trained, cached, fresh, kept, cut = (
+        sum(account.get(key, 0) for account in accounts if account)
+        for key in ("trained", "cached", "embedded", "embedded_before", "cut")
+    )
+    if cached and not trained:
+        say(f"nothing was embedded or trained: all {cached} attackers had been before")
+    if fresh or kept:
+        say(f"embedded: {fresh:,} captions; {kept:,} had been embedded before")
+    if cut:
+        say(f"{cut:,} captions were longer than the encoder reads and were cut")
 
 
 def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:

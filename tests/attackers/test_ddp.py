@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.attackers import neural, training, workers
+from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 from bias_pipeline.attackers.ddp import Share, team, world_size
 from bias_pipeline.attackers.neural import NeuralProbe
@@ -21,6 +21,7 @@ from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.words import WordInputs
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.cores import n_cores
 from tests.attackers.test_neural import flags, labelled, splits, tasks
 
 TWO = {"devices": 2, "strategy": "ddp"}
@@ -156,4 +157,4 @@ def test_slurm_says_how_many_cores_there_are(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert workers.n_cores() == cores
+    assert n_cores() == cores

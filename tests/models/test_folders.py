@@ -117,20 +117,3 @@ def test_preprocessing_that_fails_is_a_sentence(folder: Path) -> None:
     change(folder / "preprocessor_config.json", image_mean=[0.5])
     with pytest.raises(DataError, match="preprocessing cannot be loaded"):
         Preprocessing(find_pretrained(str(folder), KINDS))
-
-
-def test_e17_an_unknown_name_says_where_it_was_looked_for_and_how_to_fetch_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import huggingface_hub
-
-    def offline(*_: object, **__: object) -> None:
-        raise OSError("offline")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    with pytest.raises(ResourceError) as refused:
-        find_pretrained("somebody/model", KINDS, revision="v2")
-    told = str(refused.value)
-    assert str(Path.cwd()) in told
-    assert huggingface_hub.constants.HF_HUB_CACHE in told
-    assert "`hf download somebody/model --revision v2`" in told

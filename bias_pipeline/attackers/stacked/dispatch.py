@@ -7,21 +7,18 @@ its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.stacked import recurrent, transformer
 from bias_pipeline.attackers.stacked.dropout import drop
-from bias_pipeline.encoders.nets import RecurrentNet, TransformerNet
+from bias_pipeline.encoders.nets import GivenNet, RecurrentNet, TransformerNet
 
 HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.Dropout)
-_ENCODERS: dict[type[nn.Module], Any] = {
-    RecurrentNet: recurrent.encode,
-    TransformerNet: transformer.encode,
-}
+Inputs = Sequence[Mapping[str, Tensor]]
+Dice = Sequence[torch.Generator]
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
@@ -33,11 +30,7 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
     )
 
 
-def encode(
-    nets: Sequence[nn.Module],
-    batches: Sequence[Mapping[str, Tensor]],
-    dice: Sequence[torch.Generator],
-) -> Tensor:
+def encode(nets: Sequence[nn.Module], batches: Inputs, dice: Dice) -> Tensor:
     """What each encoder makes of its own batch while it is trained.
 
     Args:
@@ -48,16 +41,36 @@ def encode(
     Returns:
         (S, N, D) vectors; rows beyond N_s hold nothing of use.
     """
-    words = [(own["tokens"], own["lengths"]) for own in batches]
-    found: Tensor = _ENCODERS[type(nets[0])](nets, words, dice)
-    return found
+    return _ENCODERS[type(nets[0])](nets, batches, dice)
+
+
+def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """An encoder of words, called as all are."""
+
+    def read(nets: Sequence[nn.Module], batches: Inputs, dice: Dice) -> Tensor:
+        return encode(nets, [(own["tokens"], own["lengths"]) for own in batches], dice)
+
+    return read
+
+
+def _given(nets: Sequence[nn.Module], batches: Inputs, dice: Dice) -> Tensor:
+    """(S, N, D) of vectors (N_s, D), zero in rows beyond N_s."""
+    del nets, dice
+    return nn.utils.rnn.pad_sequence([own["vectors"] for own in batches], batch_first=True)
+
+
+_ENCODERS: Mapping[type[nn.Module], Callable[..., Tensor]] = {
+    GivenNet: _given,
+    RecurrentNet: _reading(recurrent.encode),
+    TransformerNet: _reading(transformer.encode),
+}
 
 
 def decide(
     heads: Sequence[nn.Sequential],
     vectors: Tensor,
     rows: Sequence[int],
-    dice: Sequence[torch.Generator],
+    dice: Dice,
 ) -> Tensor:
     """What each head makes of its own rows while it is trained.
 

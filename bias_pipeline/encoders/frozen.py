@@ -1,0 +1,209 @@
+"""``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen``: language models, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.declared import Text
+from bias_pipeline.encoders.base import FeatureEncoder, IntArray, Items, NetEncoder
+from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.pooling import Pooling
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.sentences import KINDS, Sentences, pooling_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from bias_pipeline.inference.blocks import BlockStore
+    from bias_pipeline.inference.texts import Embedded
+
+VERSION = 1  # raise it whenever any vector changes
+
+FloatArray = npt.NDArray[np.float32]
+Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line")]
+
+
+@dataclass(frozen=True)
+class Frozen(NetEncoder, FeatureEncoder):
+    """Captions as vectors of a language model whose weights stay as they are.
+
+    Each distinct caption is embedded once, for all seeds, heads, captioners and runs that share
+    ``cache``.
+
+    Attributes:
+        model: a folder, or a name on the hub.
+        revision: of a name on the hub.
+        pooling: how the vectors of tokens become one; None: as the model's own files say, else the
+            last token of a causal model, the mean of others.
+        normalize: whether vectors have length 1; None: as the model's own files say, else no.
+        standardize: whether each number of the vectors gets mean 0 and spread 1 over the captions
+            that an attacker learns from.
+        device: where to embed; ``auto`` is the first GPU if there is one.
+        cache: folder of the vectors, None to keep none.
+    """
+
+    frozen: ClassVar[bool] = True
+
+    model: Line
+    revision: Line = MAIN
+    pooling: Literal["mean", "cls", "last"] | None = None
+    normalize: bool | None = None
+    standardize: bool = True
+    device: str = "auto"
+    cache: str | None = None
+
+    @property
+    def found(self) -> Pretrained:
+        """The model on disk.
+
+        Raises:
+            BiasPipelineError: if it is not there, or cannot be used.
+        """
+        return find_pretrained(self.model, KINDS, revision=self.revision)
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by its digests."""
+        return by_digests(settings)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, wherever it lies, and what is done with its vectors."""
+        return {**self._settings(self.found), "standardize": self.standardize}
+
+    def _settings(self, model: Pretrained) -> dict[str, object]:
+        pooling = pooling_of(model, self.pooling, self.normalize)
+        return {
+            "job": "embed",
+            "version": VERSION,
+            "source": "texts",
+            "pooling": pooling.how,
+            "normalize": pooling.normalize,
+            "files": dict(model.files),
+        }
+
+    def require(self) -> None:
+        """See the base."""
+        self._settings(self.found)
+
+    def prepare(self, data: Labelled) -> Embedded | None:
+        """Embed the captions that were never embedded."""
+        from bias_pipeline.inference.texts import embed_missing
+
+        if self.cache is None:
+            return None
+        texts, _ = distinct(data.captions)
+        return embed_missing(texts, self._store(self.found), self._load)
+
+    def _store(self, model: Pretrained) -> BlockStore:
+        from bias_pipeline.inference.blocks import BlockStore
+
+        return BlockStore(Path(str(self.cache)), self._settings(model), model.name)
+
+    def _load(self) -> Sentences:
+        model = self.found
+        return _loaded(model, self.device, pooling_of(model, self.pooling, self.normalize))
+
+    def read(self, data: Labelled) -> Vectors:
+        """The vectors of N captions."""
+        from bias_pipeline.inference.texts import vectors_from
+
+        texts, rows = distinct(data.captions)
+        if self.cache is None:
+            return Vectors(self._load().embed(texts), rows, self.standardize)
+        return Vectors(vectors_from(texts, self._store(self.found)), rows, self.standardize)
+
+    def build(self, inputs: VectorInputs) -> nn.Module:
+        """A network that passes vectors on."""
+        from bias_pipeline.encoders.nets import GivenNet
+
+        return GivenNet(inputs.items.vectors.shape[1])
+
+
+def by_digests(settings: Mapping[str, Any]) -> Mapping[str, object]:
+    """A model that settings name, as digests of its files."""
+    found = find_pretrained(settings["model"], KINDS, revision=settings.get("revision", MAIN))
+    return {"model": dict(found.files), "revision": MAIN}
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: Pretrained, device: str, pooling: Pooling) -> Sentences:
+    """The model that embedded last: the sides of a metric ask for it one after the other."""
+    return Sentences(model, device_of(device), pooling)
+
+
+def distinct(captions: Captions) -> tuple[list[str], IntArray]:
+    """Texts without repetition, and (N,) which of them each caption is.
+
+    Example:
+        >>> distinct(Captions.from_texts(["a dog", "a cat", "a dog"]))
+        (['a dog', 'a cat'], array([0, 1, 0]))
+    """
+    numbers = captions.identities
+    _, first = np.unique(numbers, return_index=True)
+    return [captions.text(int(row)) for row in first], numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors(Items):
+    """The vectors of N captions.
+
+    Attributes:
+        vectors: (U, D) of the distinct ones.
+        rows: (N,) which of them each caption has.
+        standardize: see :class:`Frozen`.
+    """
+
+    vectors: FloatArray
+    rows: IntArray
+    standardize: bool
+
+    def fit(self, train: IntArray) -> VectorInputs:
+        """The vectors, standardised by the captions that are learnt from."""
+        size = self.vectors.shape[1]
+        if not self.standardize:
+            return VectorInputs(self, np.zeros(size, np.float32), np.ones(size, np.float32))
+        own = self.vectors[self.rows[train]]
+        spread = own.std(axis=0)
+        return VectorInputs(self, own.mean(axis=0), np.where(spread > 0, spread, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorInputs:
+    """Vectors as an attacker sees them.
+
+    Attributes:
+        items: of all captions.
+        mean: (D,) subtracted.
+        spread: (D,) divided by.
+    """
+
+    items: Vectors
+    mean: FloatArray
+    spread: FloatArray
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) 1: a caption is one vector."""
+        return np.ones(len(self.items.rows), np.int64)
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``vectors`` (B, D)."""
+        return {"vectors": self._of(rows)}
+
+    def matrix(self, rows: IntArray) -> npt.NDArray[np.float64]:
+        """(B, D)."""
+        return self._of(rows).astype(np.float64)
+
+    def _of(self, rows: IntArray) -> FloatArray:
+        own: FloatArray = (self.items.vectors[self.items.rows[rows]] - self.mean) / self.spread
+        return own

@@ -1,0 +1,144 @@
+"""Vectors of texts, each computed once for whoever asks: runs, seeds, captioners and commands.
+
+The blocks of :mod:`bias_pipeline.inference.blocks`, a text under the digest of its words. A block
+holds the texts that one call was the first to need, so blocks overlap in nothing but what several
+processes computed at the same time, which is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.inference.blocks import Block, BlockStore, vectors_of
+from bias_pipeline.io import stopping
+from bias_pipeline.io.progress import bar, track
+
+FloatArray = npt.NDArray[np.float32]
+BLOCK = 1024  # texts; as many are lost when a process is killed
+
+
+class TextEmbedder(Protocol):
+    """A frozen model.
+
+    Attributes:
+        n_cut: texts so far that were longer than it reads.
+    """
+
+    @property
+    def n_cut(self) -> int: ...  # noqa: D102
+
+    def embed(self, texts: Sequence[str], /) -> FloatArray:
+        """(N, D) a vector for each text."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What it took to have the vectors of some texts.
+
+    Attributes:
+        fresh: distinct texts that were embedded.
+        kept: distinct texts whose vectors were there.
+        cut: of the fresh ones, those longer than the model reads.
+        seconds: of embedding, without loading the model.
+    """
+
+    fresh: int = 0
+    kept: int = 0
+    cut: int = 0
+    seconds: float = 0.0
+
+
+def embed_missing(
+    texts: Sequence[str], store: BlockStore, load: Callable[[], TextEmbedder]
+) -> Embedded:
+    """Embed those texts whose vectors are not there yet, the longest last.
+
+    Args:
+        texts: any number, repeated ones too.
+        store: of the model with its settings.
+        load: gives the model; not called where nothing is missing.
+
+    Raises:
+        BiasPipelineError: if the model cannot be loaded, or a block cannot be kept.
+    """
+    wanted = {digest(text): text for text in texts}
+    missing = {name: wanted[name] for name in wanted.keys() - _known(store)}
+    if not missing:
+        return Embedded(kept=len(wanted))
+    store.introduce()
+    model = load()
+    started, cut = time.monotonic(), model.n_cut
+    fresh = 0
+    with bar("captions"):
+        for names in track(_blocks(missing), -(-len(missing) // BLOCK)):
+            fresh += _embed_block(names, missing, store, model)
+            stopping.stop_if_requested()
+    seconds = time.monotonic() - started
+    return Embedded(fresh, len(wanted) - fresh, model.n_cut - cut, seconds)
+
+
+def _embed_block(
+    names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
+) -> int:
+    """How many texts were embedded: none if another process has meanwhile."""
+    stamps = [0] * len(names)
+    if store.has(names, stamps):
+        return 0
+    vectors = model.embed([texts[name] for name in names])
+    store.put(Block(names, stamps, list(vectors), [None] * len(names)))
+    return len(names)
+
+
+def _blocks(missing: dict[str, str]) -> list[list[str]]:
+    """Texts of almost equal length together, begun in another place by every process.
+
+    So processes that miss the same texts find most of what the others have done.
+    """
+    ordered = sorted(missing, key=lambda name: (len(missing[name].split()), name))
+    blocks = [ordered[start : start + BLOCK] for start in range(0, len(ordered), BLOCK)]
+    first = os.getpid() % len(blocks)
+    return blocks[first:] + blocks[:first]
+
+
+def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
+    """(N, D) the vectors of distinct texts that :func:`embed_missing` has seen to.
+
+    Raises:
+        KeyError: if one is not there.
+    """
+    place = {name: row for row, name in enumerate(map(digest, texts))}
+    left, found = set(place), np.empty((0, 0), np.float32)
+    for table in store.tables():
+        names = table["id"].to_pylist()
+        rows = [row for row, name in enumerate(names) if name in left]
+        if rows:
+            vectors = vectors_of(table["value"])
+            if not found.size:
+                found = np.empty((len(texts), vectors.shape[1]), np.float32)
+            found[[place[names[row]] for row in rows]] = vectors[rows]
+            left -= {names[row] for row in rows}
+    if left:
+        raise KeyError(f"{store.folder} lacks {len(left)} of {len(place)} texts")
+    return found
+
+
+def _known(store: BlockStore) -> set[str]:
+    return {name for table in store.tables() for name in table["id"].to_pylist()}
+
+
+def digest(text: str) -> str:
+    """The name of a text: SHA-256, hexadecimal.
+
+    Example:
+        >>> digest("a dog")[:8]
+        '7dbdf68a'
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,241 @@
+"""Language models that give texts vectors: masked, causal and sentence models of transformers.
+
+Their weights are frozen here; ``encoders/finetuned.py`` trains them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.cores import n_cores
+from bias_pipeline.models.pooling import How, Pooling, own_pooling
+from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+FloatArray = npt.NDArray[np.float32]
+
+MASKED = (
+    "albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie",
+    "modernbert", "mpnet", "roberta", "xlm-roberta",
+)  # fmt: skip
+CAUSAL = (
+    "bloom", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neo", "gpt_neox", "gptj", "llama",
+    "mistral", "olmo", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "smollm3", "stablelm",
+)  # fmt: skip
+KINDS = (*MASKED, *CAUSAL)
+UNKNOWN = "<unk>"  # what vocabulary alignment leaves of a word
+UNUSED = ("pooler.",)  # trained for another purpose, and absent from many files
+
+# Their positions begin after that of the padding.
+_SHIFTED = ("camembert", "mpnet", "roberta", "xlm-roberta")
+_BATCH = 4096  # tokens at once; on processors more is slower
+
+
+def default_pooling(kind: str) -> How:
+    """The last token of a causal model has seen the whole text; of others, the mean."""
+    return "last" if kind in CAUSAL else "mean"
+
+
+def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Pooling:
+    """A model's own pooling, but for what is chosen.
+
+    Args:
+        model: the model.
+        how: chosen, None for its own.
+        normalize: chosen, None for its own.
+    """
+    own = own_pooling(model.folder, how or default_pooling(model.kind))
+    return Pooling(
+        how or own.how,
+        own.normalize if normalize is None else normalize,
+        own.lowercase,
+        own.longest,
+    )
+
+
+class Tokens:
+    """Texts as numbers of a model's tokens.
+
+    Words in angle brackets are marks of ours: ``<unk>``, which alignment leaves, becomes the
+    model's unknown token, any other, which masking leaves, its mask. A model without such a token
+    reads the mark as it stands.
+
+    Args:
+        model: with its tokenizer.
+        pooling: says what is lower-cased and cut.
+        positions: that the network has.
+    """
+
+    def __init__(self, model: Pretrained, pooling: Pooling, positions: int) -> None:
+        self._tokenizer = tokenizer(model)
+        self._lowercase = pooling.lowercase
+        known = (pooling.longest, positions, self._tokenizer.model_max_length)
+        self.longest = min(number for number in known if number)
+        self.n_cut = 0
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        """Numbers of each text, at least one; counts the texts that were cut in ``n_cut``."""
+        marked = [self._readable(text) for text in texts]
+        rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
+        long = [place for place, row in enumerate(rows) if len(row) > self.longest]
+        self.n_cut += len(long)
+        for place in long:
+            rows[place] = self._tokenizer(marked[place], truncation=True, max_length=self.longest)[
+                "input_ids"
+            ]
+        return [row or [self._nothing()] for row in rows]
+
+    def _readable(self, text: str) -> str:
+        sound = text.encode("utf-8", "replace").decode()  # half a sign cannot be told to Rust
+        if self._lowercase:
+            sound = sound.lower()
+        return self._marked(sound) if "<" in sound else sound
+
+    def _marked(self, text: str) -> str:
+        return " ".join(self._mark(word) for word in text.split(" "))
+
+    def _mark(self, word: str) -> str:
+        if len(word) < 3 or word[0] != "<" or word[-1] != ">":
+            return word
+        own = self._tokenizer
+        if word == UNKNOWN:  # a byte-level vocabulary knows every word
+            return str(own.unk_token or word) if own.unk_token != own.eos_token else word
+        return str(own.mask_token or word)
+
+    def _nothing(self) -> int:
+        """What a text without tokens is."""
+        own = self._tokenizer
+        known = (own.bos_token_id, own.eos_token_id, own.pad_token_id, 0)
+        return int(next(number for number in known if number is not None))
+
+
+def positions_of(config: Any, kind: str) -> int:
+    """How many tokens a network reads at once."""
+    most = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    if not most:
+        return 1 << 20  # positions are relative
+    return int(most) - (int(config.pad_token_id) + 1 if kind in _SHIFTED else 0)
+
+
+def network_of(model: Pretrained, device: torch.device) -> Any:
+    """The network, float32, without a head.
+
+    Raises:
+        DataError: if its weights are broken or missing.
+    """
+    from transformers import AutoModel
+
+    return load(model, AutoModel, device, UNUSED)
+
+
+def pooled(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
+    """(N, D) one vector a text of those of its tokens.
+
+    Args:
+        hidden: (N, L, D) vectors of tokens, padding after them.
+        how: see :class:`Pooling`.
+        lengths: (N,) tokens of each text.
+    """
+    import torch
+
+    if how == "cls":
+        return hidden[:, 0]
+    if how == "last":
+        return hidden[torch.arange(len(hidden), device=hidden.device), lengths - 1]
+    inside = torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]
+    return (hidden * inside[..., None]).sum(dim=1) / lengths[:, None].to(hidden.dtype)
+
+
+class Sentences:
+    """Texts as vectors of a frozen model, in batches of texts of equal length: nothing is padded.
+
+    Args:
+        model: the model.
+        device: where to compute.
+        pooling: how tokens become one vector.
+
+    Raises:
+        DataError: if the model is broken.
+        ResourceError: if it has no tokenizer.
+    """
+
+    def __init__(self, model: Pretrained, device: torch.device, pooling: Pooling) -> None:
+        self._network = network_of(model, device)
+        positions = positions_of(self._network.config, model.kind)
+        self._tokens = Tokens(model, pooling, positions)
+        self._name, self._device, self._pooling = model.name, device, pooling
+        self.size = int(self._network.config.hidden_size)
+
+    @property
+    def n_cut(self) -> int:
+        """How many texts were longer than the model reads."""
+        return self._tokens.n_cut
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) a vector for each text.
+
+        Raises:
+            DataError: if the model gives what is no number.
+        """
+        rows = self._tokens(texts)
+        found = np.empty((len(rows), self.size), np.float32)
+        with all_threads():
+            for same in batches(np.array([len(row) for row in rows], np.int64)):
+                found[same] = self._vectors([rows[place] for place in same.tolist()])
+        if not np.isfinite(found).all():
+            raise DataError(
+                f"{self._name}: gives vectors that are no numbers; its weights are broken"
+            )
+        return found
+
+    def _vectors(self, rows: Sequence[Sequence[int]]) -> FloatArray:
+        import torch
+
+        with torch.inference_mode():
+            tokens = torch.tensor(rows, device=self._device)
+            hidden = self._network(input_ids=tokens).last_hidden_state.float()
+            lengths = torch.full((len(rows),), tokens.shape[1], device=self._device)
+            vectors = pooled(hidden, self._pooling.how, lengths)
+            if self._pooling.normalize:
+                vectors = torch.nn.functional.normalize(vectors, dim=-1)
+            own: FloatArray = vectors.cpu().numpy()
+            return own
+
+
+def batches(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Rows of equal length, at most ``_BATCH`` tokens together.
+
+    Example:
+        >>> [rows.tolist() for rows in batches(np.array([3, 2, 3]))]
+        [[1], [0, 2]]
+    """
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        size = max(1, _BATCH // length)
+        yield from (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+@contextmanager
+def all_threads() -> Iterator[None]:
+    """Compute with all cores, or as many as ``OMP_NUM_THREADS`` says; then with as many as before.
+
+    Attackers are trained by a thread each, which embedding would be slow with.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    torch.set_num_threads(int(told) if told.isdecimal() and int(told) else n_cores())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,110 @@
+"""Language models as encoders, by name or folder, at the door."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.encoders.frozen import Frozen
+from tests.cli.commands import Run
+from tests.tiny_models import write_bert, write_sentence_parts
+
+SMALL = ("dataset.n_images=160", "seeds=2", "trainer.max_epochs=2", "logger=csv",
+         "metric.positions=1")  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def words(bert: Path) -> tuple[str, ...]:
+    return ("encoder=minilm", f"encoder.model={bert}", *SMALL)
+
+
+def test_another_head_embeds_nothing_and_says_so(run: Run, words: tuple[str, ...]) -> None:
+    code, told = run(*words)
+    assert (code, "; 0 had been embedded before" in told) == (0, True)
+    code, told = run(*words, "head=linear")
+    assert (code, "embedded: 0 captions; " in told) == (0, True)
+
+
+def test_another_score_of_the_same_attackers_needs_no_vectors(
+    run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*words)
+    monkeypatch.delattr(Frozen, "read")
+    code, told = run(*words, "scoring=accuracy")
+    assert (code, "nothing was embedded or trained" in told) == (0, True)
+
+
+def test_the_convex_probe_is_a_choice(run: Run, words: tuple[str, ...]) -> None:
+    assert run(*words, "probe=convex")[0] == 0
+
+
+def test_e19_other_weights_in_the_same_folder_are_another_run(
+    run: Run, bert: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(bert, folder)
+    words = ("encoder=minilm", f"encoder.model={folder}", *SMALL)
+    run(*words)
+    assert "not run again" in run(*words)[1]
+    write_sentence_parts(folder)
+    assert "not run again" not in run(*words)[1]
+
+
+@pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen"])
+def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
+    encoder: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
+    code, told = run(f"encoder={encoder}", "logger=csv")
+    assert code == 5
+    for part in ("revision main", str(tmp_path), "bias_pipeline models prefetch "):
+        assert part in told
+
+
+# models list, show, prefetch
+
+
+@pytest.fixture
+def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+
+@pytest.mark.usefixtures("nothing_fetched")
+def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(run: Run) -> None:
+    code, told = run("models", "list")
+    assert (code, "models prefetch google-bert/bert-base-uncased" in told) == (0, True)
+
+
+def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> None:
+    write_sentence_parts(bert)
+    code, told = run("models", "show", str(bert))
+    assert code == 0
+    for part in ("type:      bert", "mean, length 1", "not stated", "model.safetensors"):
+        assert part in told
+
+
+def test_what_a_configuration_needs_is_shown(run: Run, bert: Path) -> None:
+    code, told = run("models", "show", "encoder=minilm", f"encoder.model={bert}")
+    assert (code, f"folder:    {bert}" in told) == (0, True)
+
+
+def test_most_configurations_need_no_weights(run: Run) -> None:
+    assert "needs no published weights" in run("models", "show", "encoder=lstm")[1]
+
+
+def test_a_folder_is_not_fetched(run: Run, bert: Path) -> None:
+    code, told = run("models", "prefetch", str(bert))
+    assert (code, "is there already" in told) == (0, True)
+
+
+def test_a_misspelt_word_of_models_is_told(run: Run) -> None:
+    code, told = run("models", "lst")
+    assert (code, "did you mean 'list'?" in told) == (2, True)

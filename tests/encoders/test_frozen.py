@@ -1,0 +1,145 @@
+"""Frozen encoders: vectors that are computed once, and attackers of one head all at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.encoders.frozen import Frozen, Vectors, distinct
+from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.models.sentences import Sentences
+from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits
+from tests.tiny_models import write_bert
+
+TELLING = ("man", "woman")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bert(tmp_path_factory.mktemp("bert"), initializer_range=0.1)
+
+
+@pytest.fixture
+def encoder(bert: Path, tmp_path: Path) -> Frozen:
+    return Frozen(str(bert), cache=str(tmp_path / "vectors"))
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that any model embeds."""
+    seen: list[str] = []
+    embed = Sentences.embed
+
+    def watched(self: Sentences, texts: Any) -> Any:
+        seen.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(Sentences, "embed", watched)
+    return seen
+
+
+def captions() -> Labelled:
+    """The last word tells the class."""
+    generator = np.random.default_rng(0)
+    fillers = generator.choice(["red", "small", "dog", "horse"], (N, 3))
+    labels = np.arange(N) % 2
+    texts = [f"a {' '.join(own)} {TELLING[k]}" for own, k in zip(fillers, labels, strict=True)]
+    return Labelled("model", Captions.from_texts(texts), labels, 2)
+
+
+LINEAR = Mlp()
+
+
+def neural(encoder: Frozen, head: Mlp = LINEAR, **options: Any) -> NeuralProbe:
+    own: dict[str, Any] = {"batch_size": 32, "trainer": flags(max_epochs=40), **options}
+    return NeuralProbe(encoder, head, {"lr": 0.02}, **own)
+
+
+def test_each_distinct_caption_is_embedded_once(encoder: Frozen, embedded: list[str]) -> None:
+    neural(encoder).fit_predict(captions(), splits(0, 12))
+    neural(encoder, Mlp([8])).fit_predict(captions(), splits(0, 456))
+    ConvexProbe(encoder).fit_predict(captions(), splits(0))
+    assert len(embedded) == len(set(embedded)) == len(distinct(captions().captions)[0])
+
+
+@pytest.mark.parametrize("kind", [neural, ConvexProbe])
+def test_a_planted_word_is_learnt(kind: Any, encoder: Frozen) -> None:
+    assert accuracy(kind(encoder).fit_predict(captions(), splits(0))) > 0.9
+
+
+def test_without_a_cache_the_same_is_learnt(encoder: Frozen) -> None:
+    kept = neural(encoder).fit_predict(captions(), splits(0)).probs[0]
+    fresh = neural(replace(encoder, cache=None)).fit_predict(captions(), splits(0)).probs[0]
+    np.testing.assert_allclose(fresh, kept, rtol=0, atol=1e-5)
+
+
+def test_what_was_embedded_is_put_down(encoder: Frozen) -> None:
+    n_distinct = len(distinct(captions().captions)[0])
+    told = []
+    for head in (Mlp(), Mlp([8])):
+        training = neural(encoder, head).fit_predict(captions(), splits(0)).training
+        told.append((training.embedded, training.embedded_before))
+    assert told == [(n_distinct, 0), (0, n_distinct)]
+
+
+def test_heads_of_all_seeds_are_trained_at_once(encoder: Frozen) -> None:
+    assert neural(encoder).ensemble > 100
+
+
+@pytest.mark.parametrize("head", [Mlp(), Mlp([8, 4], 0.2)])
+def test_at_once_they_predict_what_they_do_alone(head: Mlp, encoder: Frozen) -> None:
+    together = neural(encoder, head).fit_predict(captions(), splits(0, 12, 456))
+    own = neural(encoder, head, ensemble=1, processes=1)
+    alone = own.fit_predict(captions(), splits(0, 12, 456))
+    for one, other in zip(together.probs, alone.probs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-3)
+
+
+def test_vectors_are_standardised_by_the_captions_learnt_from() -> None:
+    vectors = np.random.default_rng(0).normal(3, 2, (N, 4)).astype(np.float32)
+    train = np.arange(N_TRAIN)
+    own = Vectors(vectors, np.arange(N), standardize=True).fit(train).batch(train)["vectors"]
+    np.testing.assert_allclose([own.mean(axis=0), own.std(axis=0)], [[0] * 4, [1] * 4], atol=1e-4)
+
+
+def test_a_number_that_never_changes_stays_finite() -> None:
+    items = Vectors(np.ones((N, 2), np.float32), np.arange(N), standardize=True)
+    assert np.isfinite(items.fit(np.arange(5)).batch(np.arange(N))["vectors"]).all()
+
+
+# Identity
+
+
+def test_the_same_model_elsewhere_is_the_same(bert: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(bert, tmp_path / "copy")
+    assert Frozen(str(copy)).spec == Frozen(str(bert)).spec
+
+
+@pytest.mark.parametrize(
+    "changed", [{"pooling": "cls"}, {"normalize": True}, {"standardize": False}]
+)
+def test_what_decides_a_vector_is_part_of_the_spec(changed: Any, encoder: Frozen) -> None:
+    assert replace(encoder, **changed).spec != encoder.spec
+
+
+@pytest.mark.parametrize("changed", [{"device": "cpu"}, {"cache": "elsewhere"}])
+def test_where_it_is_computed_and_kept_is_not(changed: Any, encoder: Frozen) -> None:
+    assert replace(encoder, **changed).spec == encoder.spec
+
+
+def test_a_spec_is_plain_data(encoder: Frozen) -> None:
+    assert json.loads(json.dumps(encoder.spec)) == encoder.spec
+
+
+def test_heads_are_part_of_the_spec(encoder: Frozen) -> None:
+    assert neural(encoder, Mlp([8])).spec != neural(encoder).spec

@@ -1,0 +1,132 @@
+"""Every text is embedded once, whoever asks and however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.inference import texts as module
+from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.texts import Embedded, FloatArray, embed_missing, vectors_from
+
+TEXTS = tuple(f"caption {number}" for number in range(40))
+
+
+class Lengths:
+    """A text's vector is its length and its first sign; remembers what it was asked."""
+
+    n_cut = 0
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        self.seen += texts
+        return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
+
+
+@pytest.fixture
+def model() -> Lengths:
+    return Lengths()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BlockStore:
+    return BlockStore(tmp_path, {"files": {"a": "b"}}, "a model")
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK", 8)
+
+
+def never() -> Lengths:
+    raise AssertionError("the model was loaded")
+
+
+def test_vectors_come_back_in_the_order_of_the_texts(store: BlockStore, model: Lengths) -> None:
+    embed_missing(TEXTS, store, lambda: model)
+    np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
+
+
+def test_repeated_texts_are_embedded_once(store: BlockStore, model: Lengths) -> None:
+    embed_missing([*TEXTS, *TEXTS], store, lambda: model)
+    assert sorted(model.seen) == sorted(TEXTS)
+
+
+def test_what_is_there_is_not_embedded_again(store: BlockStore, model: Lengths) -> None:
+    embed_missing(TEXTS[:25], store, lambda: model)
+    took = embed_missing(TEXTS, store, lambda: model)
+    assert (took.fresh, took.kept) == (15, 25)
+    assert sorted(model.seen) == sorted(TEXTS)
+
+
+def test_where_nothing_is_missing_the_model_is_not_loaded(
+    store: BlockStore, model: Lengths
+) -> None:
+    embed_missing(TEXTS, store, lambda: model)
+    assert embed_missing(TEXTS[5:], store, never) == Embedded(kept=35)
+
+
+def test_no_texts_need_no_model(store: BlockStore) -> None:
+    assert embed_missing([], store, never) == Embedded()
+
+
+def test_a_killed_task_is_resumed(store: BlockStore, model: Lengths) -> None:
+    class Dying(Lengths):
+        def embed(self, texts: Sequence[str]) -> FloatArray:
+            if len(self.seen) >= 16:
+                raise KeyboardInterrupt
+            return super().embed(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_missing(TEXTS, store, Dying)
+    took = embed_missing(TEXTS, store, lambda: model)
+    assert (took.fresh, took.kept) == (24, 16)
+
+
+def test_a_block_of_another_process_is_not_computed_again(
+    store: BlockStore, model: Lengths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both saw the same texts missing; the other was quicker with all but the first block."""
+    embed_missing(TEXTS, store, Lengths)
+    monkeypatch.setattr(module, "_known", lambda _: set())
+    assert embed_missing(TEXTS, store, lambda: model).fresh == 0
+
+
+def test_processes_begin_in_different_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    firsts = set()
+    for process in range(5):
+        monkeypatch.setattr(module.os, "getpid", lambda own=process: own)
+        firsts.add(module._blocks({text: text for text in TEXTS})[0][0])
+    assert len(firsts) == 5
+
+
+def test_e19_a_damaged_block_is_embedded_again(store: BlockStore, model: Lengths) -> None:
+    embed_missing(TEXTS, store, Lengths)
+    path = next(store.folder.glob("blocks/*/*"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert embed_missing(TEXTS, store, lambda: model).fresh == 8
+    np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
+
+
+def test_another_model_keeps_its_own(store: BlockStore, model: Lengths) -> None:
+    embed_missing(TEXTS, store, Lengths)
+    other = BlockStore(store.root, {"files": {"a": "c"}}, "another")
+    assert embed_missing(TEXTS, other, lambda: model).fresh == len(TEXTS)
+
+
+def test_the_settings_lie_beside_the_vectors_in_the_clear(
+    store: BlockStore, model: Lengths
+) -> None:
+    embed_missing(TEXTS, store, lambda: model)
+    assert '"a model"' in (store.folder / "settings.json").read_text()
+
+
+def test_vectors_that_are_not_there_are_an_error(store: BlockStore, model: Lengths) -> None:
+    embed_missing(TEXTS[:3], store, lambda: model)
+    with pytest.raises(KeyError, match="lacks 1 of 2"):
+        vectors_from([TEXTS[0], TEXTS[9]], store)

