@@ -105,7 +105,7 @@ def _train_plainly(own: Study, split: Split, epochs: int) -> torch.Tensor:
     inputs = recipe.encoder.read(own.data).fit(rows)
     encoder = recipe.encoder.build(inputs)
     net = torch.nn.ModuleList([encoder, recipe.head.build(int(encoder.output_dim), 1)])  # type: ignore[arg-type]
-    optimizer = torch.optim.Adam(net.parameters(), **recipe.optimizer)  # type: ignore[arg-type]
+    optimizer = recipe.optimizer.build(net)
     targets = torch.from_numpy(own.data.labels[rows]).float()
     batches = LengthBatches(inputs, rows, targets, recipe.batch_size, split.seed)
     for _ in range(epochs):

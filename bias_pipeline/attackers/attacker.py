@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.batches import Batch
+from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 
 
 class Attacker(pl.LightningModule):
@@ -21,7 +21,8 @@ class Attacker(pl.LightningModule):
         encoder: its inputs, by name, to vectors (N, D).
         head: vectors (N, D) to outputs (N, O).
         exclusive: whether groups exclude each other.
-        optimizer: settings of Adam.
+        optimizer: moves its weights.
+        schedule: how the learning rate changes, None if it does not.
 
     Attributes:
         losses: mean loss over the training captions of each epoch so far, dropout included.
@@ -33,13 +34,14 @@ class Attacker(pl.LightningModule):
         head: nn.Module,
         *,
         exclusive: bool,
-        optimizer: Mapping[str, float],
+        optimizer: Optimizer,
+        schedule: Schedule | None = None,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
         self.exclusive = exclusive
-        self.optimizer_settings = dict(optimizer)
+        self.optimizer, self.schedule = optimizer, schedule
         self.losses: list[float] = []
 
     def forward(self, **inputs: Tensor) -> Tensor:
@@ -66,9 +68,9 @@ class Attacker(pl.LightningModule):
         """Put the epoch's mean loss down."""
         self.losses.append(float(self.trainer.callback_metrics["train_loss"]))
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam."""
-        return torch.optim.Adam(self.parameters(), **self.optimizer_settings)  # type: ignore[arg-type]
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """What the recipe says."""
+        return optimization(self, self.optimizer, self.schedule)
 
     @torch.no_grad()
     def probabilities(self, **inputs: Tensor) -> Tensor:
@@ -79,3 +81,15 @@ class Attacker(pl.LightningModule):
             return outputs.softmax(dim=1)
         p = outputs.sigmoid()
         return torch.cat([1 - p, p], dim=1) if self.exclusive else p
+
+
+def optimization(
+    module: pl.LightningModule, optimizer: Optimizer, schedule: Schedule | None
+) -> OptimizerLRScheduler:
+    """An optimiser and a learning rate that changes with each step, as Lightning takes them."""
+    own = optimizer.build(module)
+    if schedule is None:
+        return own
+    n_steps = int(module.trainer.estimated_stepping_batches)
+    rate = torch.optim.lr_scheduler.LambdaLR(own, lambda step: schedule.factor(step, n_steps))
+    return {"optimizer": own, "lr_scheduler": {"scheduler": rate, "interval": "step"}}

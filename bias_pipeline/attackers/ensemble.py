@@ -9,13 +9,14 @@ float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws there in a way o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 
-from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.attackers.attacker import Attacker, optimization
 from bias_pipeline.attackers.batches import NumberedBatches
 from bias_pipeline.attackers.stacked.dispatch import decide, encode
 
@@ -83,10 +84,10 @@ class Ensemble(pl.LightningModule):
             member.losses.append(mean)
         self.log("train_loss", sum(means) / len(means))
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam, which works on each weight alone; a member without a batch is passed over."""
-        settings: dict[str, Any] = self.own()[0].optimizer_settings
-        return torch.optim.Adam(self.parameters(), **settings)
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """One that works on each weight alone; a member without a batch is passed over."""
+        first = self.own()[0]
+        return optimization(self, first.optimizer, first.schedule)
 
     def configure_gradient_clipping(
         self,

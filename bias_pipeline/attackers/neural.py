@@ -20,9 +20,9 @@ import numpy as np
 
 from bias_pipeline.attackers import workers
 from bias_pipeline.attackers.ddp import Share, team, world_size
+from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.attackers.probe import Answered, Job, Probe
 from bias_pipeline.attackers.recipe import (
-    AdamSettings,
     Recipe,
     TrainerFlags,
     free_memory,
@@ -72,19 +72,21 @@ class NeuralProbe(Probe):
             alone. If left out, all of a call on a single GPU or under a frozen encoder, 1
             elsewhere. Encoders that ``attackers/stacked/dispatch.py`` does not know are trained one
             after the other all the same.
+        schedule: see :class:`Recipe`.
     """
 
     def __init__(
         self,
         encoder: NetEncoder,
         head: Head,
-        optimizer: Annotated[Mapping[str, float], Given(AdamSettings)],
+        optimizer: Optimizer,
         batch_size: Count,
         trainer: Annotated[Mapping[str, Any], Given(TrainerFlags)],
         processes: Annotated[int, Range(low=1, high=1024)] | None = None,
         cache: str | None = None,
         may_leave_gpu: bool = True,
         ensemble: Count | None = None,
+        schedule: Schedule | None = None,
     ) -> None:
         super().__init__(cache)
         self.encoder = encoder
@@ -100,9 +102,10 @@ class NeuralProbe(Probe):
         self.recipe = Recipe(
             encoder,
             head,
-            dict(optimizer),
+            optimizer,
             batch_size,
             flags,
+            schedule,
             may_leave_gpu=may_leave_gpu,
             stacked=self.ensemble > 1,
         )
@@ -126,15 +129,18 @@ class NeuralProbe(Probe):
         Whether weights are stacked at all does: sums are in another order then.
         """
         stacked = {"stacked": True} if self.recipe.stacked else {}
+        schedule = self.recipe.schedule
+        scheduled = {"schedule": schedule.spec} if schedule else {}
         return {
             "probe": "neural",
             "version": VERSION,
             "encoder": named_spec(self.recipe.encoder),
             "head": [type(self.recipe.head).__name__, asdict(self.recipe.head)],  # type: ignore[call-overload]
-            "optimizer": self.recipe.optimizer,
+            "optimizer": dict(self.recipe.optimizer.spec),
             "batch_size": self.recipe.batch_size,
             "trainer": self.recipe.trainer,
             **stacked,
+            **scheduled,
         }
 
     def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Answered]:

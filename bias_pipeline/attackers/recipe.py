@@ -7,18 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypedDict
 
 from bias_pipeline.attackers.ddp import world_size
-from bias_pipeline.declared import Count, Dropout, Positive, Range
+from bias_pipeline.attackers.optimizers import Optimizer, Schedule
+from bias_pipeline.declared import Count, Positive, Range
 from bias_pipeline.encoders.base import Head, NetEncoder
-
-
-class AdamSettings(TypedDict, total=False):
-    """Settings of Adam that a configuration may give; with a rate of 0 nobody would learn."""
-
-    lr: Positive
-    weight_decay: Annotated[float, Range(low=0)]
-    eps: Positive
-    betas: Sequence[Dropout]
-    amsgrad: bool
 
 
 class TrainerFlags(TypedDict, total=False):
@@ -61,10 +52,11 @@ class Recipe:
     Attributes:
         encoder: the encoder's description.
         head: the head's description.
-        optimizer: settings of Adam (``lr``, ``weight_decay``, ...).
+        optimizer: moves the weights.
         batch_size: captions in a batch.
         trainer: Lightning's own flags, unchanged. ``precision: null`` takes bfloat16 matrix
             products where the processor has them.
+        schedule: how the learning rate changes, None if it does not.
         parts: pieces that each batch is cut into so that it fits the memory; gradients are added
             up, so weights change as they would with the whole batch.
         may_leave_gpu: whether to train on the processor when the GPU's memory does not do.
@@ -73,9 +65,10 @@ class Recipe:
 
     encoder: NetEncoder
     head: Head
-    optimizer: Mapping[str, float]
+    optimizer: Optimizer
     batch_size: int
     trainer: Mapping[str, Any]
+    schedule: Schedule | None = None
     parts: int = 1
     may_leave_gpu: bool = True
     stacked: bool = False

@@ -125,10 +125,16 @@ def prepare(
     torch.manual_seed(job.seed)
     inputs: Inputs = (items or recipe.encoder.read(data)).fit(job.train)
     exclusive = not data.multi_label
-    n_outputs = 1 if exclusive and data.n_classes == 2 else data.n_classes
+    n_outputs = recipe.head.n_outputs(data.n_classes, exclusive=exclusive)
     encoder = recipe.encoder.build(inputs)
     head = recipe.head.build(int(encoder.output_dim), n_outputs)  # type: ignore[arg-type]
-    attacker = Attacker(encoder, head, exclusive=exclusive, optimizer=recipe.optimizer)
+    attacker = Attacker(
+        encoder,
+        head,
+        exclusive=exclusive,
+        optimizer=recipe.optimizer,
+        schedule=recipe.schedule,
+    )
     targets = torch.from_numpy(data.labels[job.train])
     batches: Any = LengthBatches(inputs, job.train, targets, recipe.batch_size, job.seed)
     if share.world > 1 or recipe.parts > 1:
@@ -140,9 +146,13 @@ def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
     """What a trained attacker answers on some captions."""
     from bias_pipeline.attackers.batches import tensors
 
-    probs = own.attacker.cpu().probabilities(**tensors(own.inputs, rows))
-    found: FloatArray = np.asarray(probs.numpy(), np.float64)
-    return Answered(found, tuple(own.attacker.losses))
+    attacker = own.attacker.cpu()
+    together = int(getattr(attacker.encoder, "together", len(rows))) or 1
+    found: list[FloatArray] = [
+        attacker.probabilities(**tensors(own.inputs, rows[start : start + together])).numpy()
+        for start in range(0, len(rows), together)
+    ]
+    return Answered(np.concatenate(found).astype(np.float64), tuple(attacker.losses))
 
 
 def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:

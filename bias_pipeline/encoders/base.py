@@ -113,6 +113,10 @@ class NetEncoder(Encoder):
 class Head(Configurable, ABC):
     """A description of a head."""
 
+    def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
+        """How many numbers it gives: two groups have one sigmoid, more a softmax over all."""
+        return 1 if exclusive and n_classes == 2 else n_classes
+
     @abstractmethod
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
         """A network with fresh weights, (B, n_inputs) to (B, n_outputs)."""

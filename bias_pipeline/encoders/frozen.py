@@ -117,6 +117,7 @@ class Frozen(NetEncoder, FeatureEncoder):
         """The vectors of N captions."""
         from bias_pipeline.inference.texts import vectors_from
 
+        self.prepare(data)
         texts, rows = distinct(data.captions)
         if self.cache is None:
             return Vectors(self._load().embed(texts), rows, self.standardize)

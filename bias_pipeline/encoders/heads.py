@@ -1,4 +1,4 @@
-"""``head=linear|mlp3``: from an encoder's vector to one number an answer."""
+"""``head=linear|mlp3|lic_bert``: from an encoder's vector to one number an answer."""
 
 from __future__ import annotations
 
@@ -35,3 +35,33 @@ class Mlp(Head):
         for wide, narrow in pairwise(sizes):
             layers += [nn.Linear(wide, narrow), nn.ReLU(), nn.Dropout(self.dropout)]
         return nn.Sequential(*layers, nn.Linear(sizes[-1], n_outputs))
+
+
+@dataclass(frozen=True)
+class LicBert(Head):
+    """The head of LIC's BERT attacker: batch normalisation, a hidden layer, one logit a group.
+
+    Attributes:
+        hidden_dim: size of the hidden layer.
+    """
+
+    hidden_dim: Count = 256
+
+    def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
+        """One number a group, two groups included."""
+        del exclusive
+        return n_classes
+
+    def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
+        """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
+        from torch import nn
+
+        from bias_pipeline.encoders.nets import BatchNorm
+
+        return nn.Sequential(
+            BatchNorm(n_inputs),
+            nn.Linear(n_inputs, self.hidden_dim),
+            BatchNorm(self.hidden_dim),
+            nn.LeakyReLU(),
+            nn.Linear(self.hidden_dim, n_outputs),
+        )

@@ -87,6 +87,18 @@ class GivenNet(nn.Module):
         return vectors
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation that takes a batch of one row, which has no spread, by the past's."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, D) to the same."""
+        if self.training and len(input) == 1:
+            return nn.functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(input)
+
+
 class TransformerNet(nn.Module):
     """The mean over words of a transformer encoder.
 

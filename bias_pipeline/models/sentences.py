@@ -94,6 +94,11 @@ class Tokens:
             ]
         return [row or [self._nothing()] for row in rows]
 
+    @property
+    def padding(self) -> int:
+        """The number that fills shorter texts up."""
+        return int(self._tokenizer.pad_token_id or 0)
+
     def _readable(self, text: str) -> str:
         sound = text.encode("utf-8", "replace").decode()  # half a sign cannot be told to Rust
         if self._lowercase:
@@ -116,6 +121,20 @@ class Tokens:
         own = self._tokenizer
         known = (own.bos_token_id, own.eos_token_id, own.pad_token_id, 0)
         return int(next(number for number in known if number is not None))
+
+
+def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
+    """A model's tokens, without its weights.
+
+    Raises:
+        DataError: if its configuration cannot be read.
+    """
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(
+        model.folder, local_files_only=True, trust_remote_code=False
+    )
+    return Tokens(model, pooling, positions_of(config, model.kind))
 
 
 def positions_of(config: Any, kind: str) -> int:
@@ -170,8 +189,7 @@ class Sentences:
 
     def __init__(self, model: Pretrained, device: torch.device, pooling: Pooling) -> None:
         self._network = network_of(model, device)
-        positions = positions_of(self._network.config, model.kind)
-        self._tokens = Tokens(model, pooling, positions)
+        self._tokens = tokens_of(model, pooling)
         self._name, self._device, self._pooling = model.name, device, pooling
         self.size = int(self._network.config.hidden_size)
 

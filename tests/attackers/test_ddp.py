@@ -16,6 +16,7 @@ from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 from bias_pipeline.attackers.ddp import Share, team, world_size
 from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
@@ -33,7 +34,7 @@ def probe(**options: Any) -> NeuralProbe:
         cell="lstm", embedding_dim=16, hidden_dim=16, n_layers=1, bidirectional=False, dropout=0.0
     )
     trainer = flags(precision="32-true", **options)
-    return NeuralProbe(encoder, Mlp([8], 0.0), {"lr": 0.02}, 32, trainer, processes=1)
+    return NeuralProbe(encoder, Mlp([8], 0.0), Adam(0.02), 32, trainer, processes=1)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import torch
 from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.ensemble import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import Answered
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import Split
@@ -42,7 +43,7 @@ def probe(
     ensemble: int | None = 1, encoder: Any = ENCODERS["bilstm"], head: str = "mlp3", **trainer: Any
 ) -> NeuralProbe:
     own = flags(**{"precision": "64-true", "max_epochs": 2, **trainer})
-    return NeuralProbe(encoder, HEADS[head], {"lr": 0.02}, 32, own, processes=1, ensemble=ensemble)
+    return NeuralProbe(encoder, HEADS[head], Adam(0.02), 32, own, processes=1, ensemble=ensemble)
 
 
 def uneven(*seeds: int) -> list[Split]:
@@ -160,7 +161,7 @@ def test_a_gpu_trains_all_at_once_and_a_processor_each_alone() -> None:
 def test_what_would_tie_members_to_each_other_is_refused(trainer: dict[str, Any]) -> None:
     own = {**flags(), "accelerator": "gpu", **trainer}
     with pytest.raises(ValueError, match=r"probe\.ensemble=2"):
-        NeuralProbe(ENCODERS["lstm"], Mlp(), {"lr": 0.1}, 32, own, ensemble=2)
+        NeuralProbe(ENCODERS["lstm"], Mlp(), Adam(0.1), 32, own, ensemble=2)
 
 
 def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is() -> None:

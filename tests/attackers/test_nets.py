@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import Batch
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.nets import positions
@@ -166,7 +167,7 @@ class Given(nn.Module):
 
 
 def attacker(*, exclusive: bool) -> Attacker:
-    return Attacker(Given(), nn.Identity(), exclusive=exclusive, optimizer={"lr": 0.1})
+    return Attacker(Given(), nn.Identity(), exclusive=exclusive, optimizer=Adam(0.1))
 
 
 def answers(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
@@ -216,8 +217,6 @@ def test_the_loss_of_tasks_is_the_mean_of_theirs() -> None:
 
 
 def test_settings_of_the_optimiser_reach_adam() -> None:
-    own = Attacker(
-        Given(), nn.Linear(2, 1), exclusive=True, optimizer={"lr": 0.1, "weight_decay": 0.2}
-    )
+    own = Attacker(Given(), nn.Linear(2, 1), exclusive=True, optimizer=Adam(0.1, weight_decay=0.2))
     defaults = own.configure_optimizers().defaults
     assert (defaults["lr"], defaults["weight_decay"]) == (0.1, 0.2)

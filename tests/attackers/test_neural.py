@@ -26,6 +26,7 @@ from omegaconf import OmegaConf
 from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import Answered, Job
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
@@ -60,7 +61,7 @@ def probe(
     encoder: str = "lstm", head: str = "linear", lr: float = 0.02, **options: Any
 ) -> NeuralProbe:
     own: dict[str, Any] = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
-    return NeuralProbe(chosen("encoder", encoder), chosen("head", head), {"lr": lr}, **own)
+    return NeuralProbe(chosen("encoder", encoder), chosen("head", head), Adam(lr), **own)
 
 
 def labelled(

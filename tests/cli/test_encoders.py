@@ -57,7 +57,7 @@ def test_e19_other_weights_in_the_same_folder_are_another_run(
     assert "not run again" not in run(*words)[1]
 
 
-@pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen"])
+@pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen", "bert"])
 def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
     encoder: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +67,13 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
     assert code == 5
     for part in ("revision main", str(tmp_path), "bias_pipeline models prefetch "):
         assert part in told
+
+
+@pytest.mark.parametrize("head", ["mlp3", "lic_bert"])
+def test_a_model_of_ones_own_is_trained_on(head: str, run: Run, bert: Path) -> None:
+    words = ("encoder=bert", f"encoder.model={bert}", f"head={head}", *SMALL, "seeds=1")
+    code, told = run(*words, "trainer.max_epochs=1", "probe.processes=1")
+    assert (code, f"encoder bert · head {head}" in told) == (0, True)
 
 
 # models list, show, prefetch

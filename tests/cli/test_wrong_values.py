@@ -35,7 +35,7 @@ WRONG = [
     ((*NEURAL, "+trainer.callbacks=[{_target_: x.Y}]"), "is not allowed"),
     ((*NEURAL, "probe.processes=0"), "probe.processes=0 must be at least 1"),
     ((*NEURAL, "probe.head=linear"), "head='linear' must be a configuration of a Head"),
-    ((*NEURAL, "+probe.optimizer.momentum=1"), "optimizer.momentum cannot be set"),
+    ((*NEURAL, "+probe.optimizer.momentum=1"), "probe.optimizer.momentum is unknown"),
     (("probe.encoder=${split}",), "must be a configuration of a FeatureEncoder"),
     (("encoder.order=1000000000",), "encoder.order=1000000000 must be at least 1 and at most 100"),
     (("metric.stats=x",), "metric.stats='x' must be a configuration of a Bootstrap"),

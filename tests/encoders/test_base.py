@@ -15,6 +15,7 @@ from torch import nn
 
 from bias_pipeline.attackers.convex import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.corpus.split import SplitRule
@@ -77,7 +78,7 @@ class Precomputed(NetEncoder, FeatureEncoder):
 
 def neural(encoder: NetEncoder = Precomputed(), **options: Any) -> NeuralProbe:
     own = {"batch_size": 32, "trainer": flags(max_epochs=10), "processes": 1, **options}
-    return NeuralProbe(encoder, Mlp(), {"lr": 0.1}, **own)
+    return NeuralProbe(encoder, Mlp(), Adam(0.1), **own)
 
 
 @pytest.mark.parametrize("probe", [neural(), neural(ensemble=2), ConvexProbe(Precomputed())])

@@ -13,10 +13,12 @@ import pytest
 
 from bias_pipeline.attackers.convex import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.encoders.base import Head
 from bias_pipeline.encoders.frozen import Frozen, Vectors, distinct
-from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.encoders.heads import LicBert, Mlp
 from bias_pipeline.models.sentences import Sentences
 from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits
 from tests.tiny_models import write_bert
@@ -60,9 +62,9 @@ def captions() -> Labelled:
 LINEAR = Mlp()
 
 
-def neural(encoder: Frozen, head: Mlp = LINEAR, **options: Any) -> NeuralProbe:
+def neural(encoder: Frozen, head: Head = LINEAR, **options: Any) -> NeuralProbe:
     own: dict[str, Any] = {"batch_size": 32, "trainer": flags(max_epochs=40), **options}
-    return NeuralProbe(encoder, head, {"lr": 0.02}, **own)
+    return NeuralProbe(encoder, head, Adam(0.02), **own)
 
 
 def test_each_distinct_caption_is_embedded_once(encoder: Frozen, embedded: list[str]) -> None:
@@ -96,8 +98,8 @@ def test_heads_of_all_seeds_are_trained_at_once(encoder: Frozen) -> None:
     assert neural(encoder).ensemble > 100
 
 
-@pytest.mark.parametrize("head", [Mlp(), Mlp([8, 4], 0.2)])
-def test_at_once_they_predict_what_they_do_alone(head: Mlp, encoder: Frozen) -> None:
+@pytest.mark.parametrize("head", [Mlp(), Mlp([8, 4], 0.2), LicBert(8)])
+def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) -> None:
     together = neural(encoder, head).fit_predict(captions(), splits(0, 12, 456))
     own = neural(encoder, head, ensemble=1, processes=1)
     alone = own.fit_predict(captions(), splits(0, 12, 456))

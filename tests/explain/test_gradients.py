@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import tensors
 from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import Job
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Record
@@ -65,7 +66,7 @@ class Sums(nn.Module):
 def attacker_of(encoder: nn.Module, n_outputs: int = 1) -> Attacker:
     torch.manual_seed(0)
     head = nn.Linear(encoder.output_dim, n_outputs)  # type: ignore[arg-type]
-    return Attacker(encoder, head, exclusive=True, optimizer={})
+    return Attacker(encoder, head, exclusive=True, optimizer=Adam(0.1))
 
 
 TEXTS = Captions.from_texts(["a red truck", "a dog", "", "red red truck a truck"])

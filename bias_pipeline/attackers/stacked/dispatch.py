@@ -16,7 +16,7 @@ from bias_pipeline.attackers.stacked import recurrent, transformer
 from bias_pipeline.attackers.stacked.dropout import drop
 from bias_pipeline.encoders.nets import GivenNet, RecurrentNet, TransformerNet
 
-HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.Dropout)
+HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.LeakyReLU, nn.Dropout, nn.BatchNorm1d)
 Inputs = Sequence[Mapping[str, Tensor]]
 Dice = Sequence[torch.Generator]
 
@@ -90,6 +90,15 @@ def decide(
             vectors = torch.baddbmm(bias, vectors, torch.stack([own.weight for own in layers]).mT)
         elif isinstance(first, nn.Dropout):
             vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], dice)
+        elif isinstance(first, nn.BatchNorm1d):
+            vectors = _normalised(layers, vectors, rows)
         else:
             vectors = first(vectors)
     return vectors
+
+
+def _normalised(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
+    """(S, N, D) each one's rows by their own mean and spread, zero in rows that are not its."""
+    own = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
+    found = nn.utils.rnn.pad_sequence(own, batch_first=True)
+    return nn.functional.pad(found, (0, 0, 0, vectors.shape[1] - found.shape[1]))

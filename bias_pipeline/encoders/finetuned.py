@@ -1,0 +1,138 @@
+"""``encoder=bert``: a published language model, trained on with the head on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.declared import Count
+from bias_pipeline.encoders.base import IntArray, Items, NetEncoder
+from bias_pipeline.encoders.frozen import Line, by_digests
+from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.pooling import Pooling
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained
+from bias_pipeline.models.sentences import KINDS, Tokens, pooling_of, tokens_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from bias_pipeline.inference.texts import Embedded
+
+VERSION = 1  # raise it whenever any answer changes
+
+
+@dataclass(frozen=True)
+class FineTuned(NetEncoder):
+    """A description of a language model whose weights are trained on; :meth:`build` loads it.
+
+    Every attacker begins with the published weights.
+
+    Attributes:
+        model: a folder, or a name on the hub.
+        revision: of a name on the hub.
+        pooling: how the vectors of tokens become one; None: as the model's own files say, else the
+            last token of a causal model, the mean of others.
+        longest: tokens of a caption that are read; None: as many as the model has positions.
+    """
+
+    model: Line
+    revision: Line = MAIN
+    pooling: Literal["mean", "cls", "last"] | None = None
+    longest: Count | None = None
+
+    @property
+    def found(self) -> Pretrained:
+        """The model on disk.
+
+        Raises:
+            BiasPipelineError: if it is not there, or cannot be used.
+        """
+        return find_pretrained(self.model, KINDS, revision=self.revision)
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by its digests."""
+        return by_digests(settings)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, wherever it lies, and how it is read."""
+        model = self.found
+        pooling = asdict(self._pooling(model))
+        return {"version": VERSION, "files": dict(model.files), "pooling": pooling}
+
+    def _pooling(self, model: Pretrained) -> Pooling:
+        own = pooling_of(model, self.pooling, normalize=False)
+        most = [number for number in (self.longest, own.longest) if number]
+        return Pooling(own.how, False, own.lowercase, min(most, default=None))
+
+    def require(self) -> None:
+        """See the base."""
+        self._pooling(self.found)
+
+    def prepare(self, data: Labelled) -> Embedded | None:
+        """Count the captions that are cut; nothing is kept."""
+        from bias_pipeline.inference.texts import Embedded
+
+        tokens = self._tokens()
+        tokens(texts_of(data))
+        return Embedded(cut=tokens.n_cut)
+
+    def _tokens(self) -> Tokens:
+        model = self.found
+        return tokens_of(model, self._pooling(model))
+
+    def read(self, data: Labelled) -> TokenInputs:
+        """The numbers of the tokens of N captions; nothing of them is learnt."""
+        tokens = self._tokens()
+        return TokenInputs(tokens(texts_of(data)), tokens.padding)
+
+    def build(self, inputs: TokenInputs) -> nn.Module:
+        """The network with its published weights."""
+        del inputs
+        from bias_pipeline.models.language_net import LanguageNet
+
+        model = self.found
+        return LanguageNet(model, self._pooling(model).how)
+
+
+def texts_of(data: Labelled) -> list[str]:
+    """N captions as texts."""
+    return [data.captions.text(row) for row in range(len(data.captions))]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenInputs(Items):
+    """Captions as numbers of a model's tokens.
+
+    Attributes:
+        numbers: of each of N captions, at least one.
+        padding: what fills shorter captions up.
+    """
+
+    numbers: Sequence[Sequence[int]]
+    padding: int
+
+    def fit(self, train: IntArray) -> TokenInputs:
+        """Themselves: the vocabulary is the model's."""
+        del train
+        return self
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) tokens of each caption."""
+        return np.array([len(own) for own in self.numbers], np.int64)
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        lengths = self.lengths[rows]
+        tokens = np.full((len(rows), int(lengths.max(initial=1))), self.padding, np.int64)
+        for place, row in zip(tokens, rows.tolist(), strict=True):
+            place[: len(self.numbers[row])] = self.numbers[row]
+        return {"tokens": tokens, "lengths": lengths}
