@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from bias_pipeline.errors import UsageError, did_you_mean
@@ -72,6 +72,19 @@ def first_choices(overrides: Sequence[str]) -> list[str]:
     for override in overrides:
         chosen += choices_in(override)[:1] if sweeps(override) else [override]
     return chosen
+
+
+def further_choices(overrides: Sequence[str]) -> Iterator[list[str]]:
+    """Overrides of one job for every value of a sweep but the first ones.
+
+    Example:
+        >>> list(further_choices(["metric=lic,dbac", "seeds=1,2"]))
+        [['metric=dbac', 'seeds=1'], ['metric=lic', 'seeds=2']]
+    """
+    first = first_choices(overrides)
+    for place, override in enumerate(overrides):
+        for choice in choices_in(override)[1:] if sweeps(override) else ():
+            yield [*first[:place], choice, *first[place + 1 :]]
 
 
 def choices_in(override: str) -> list[str]:

@@ -21,12 +21,13 @@ from bias_pipeline.config.compose import (
     check_captioners,
     check_names,
     compose_config,
+    composer,
     expand,
     new_invocation,
     options_of,
 )
 from bias_pipeline.config.hydra_composer import composition_message, loader_of
-from bias_pipeline.config.overrides import first_choices, sweeps
+from bias_pipeline.config.overrides import first_choices, further_choices, sweeps
 from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
@@ -115,7 +116,9 @@ class Sweep:
 
 
 def prepare(words: Sequence[str]) -> Sweep:
-    """Check what a command line asks for; nothing runs.
+    """Check what a command line asks for, every value of a sweep; nothing runs.
+
+    Captioners are names, which the data set checks.
 
     Raises:
         UsageError: if it does not compose.
@@ -127,6 +130,10 @@ def prepare(words: Sequence[str]) -> Sweep:
     overrides = expand(options)
     config = compose_config(first_choices(overrides), options)
     cell_of(config).loggers()  # a wrong WANDB_MODE is told before the work, not after it
+    composed = composer(options)
+    named = [first_choices([o])[0] if o.startswith("captioner=") else o for o in overrides]
+    for chosen in further_choices(named):
+        cell_of(composed(chosen))
     return Sweep(words, options, overrides, config)
 
 

@@ -49,6 +49,8 @@ WRONG = [
     (("seeds=[99999999999999999999]",), "seeds=[99999999999999999999]"),
     (("seeds=99999999999999999999",), "seeds=99999999999999999999"),
     (("seeds={a: 1}",), "seeds={'a': 1}"),
+    (("seeds=1,x",), "seeds=x: give a positive number"),
+    (("metric=lic,gender_error", "encoder.order=1,0"), "encoder.order=0 must be at least 1"),
     (("stats.seed=-1",), "stats.seed=-1 must be at least 0"),
     (("stats.resamples=99999999999999999999",), "stats.resamples=99999999999999999999"),
     (("stats.level=nan",), "stats.level=nan must be a number"),
