@@ -83,6 +83,8 @@ def main(arguments: list[str]) -> None:
             own = rows[(rows["table"] == name) & (rows["attribute"] == attribute)]
             table = own.pivot_table(index="captioner", columns="column", values="value", sort=False)
             table = table.reindex(list(CAPTIONERS)).rename_axis("captioner")
+            if "words" in table:
+                table["words"] = table["words"].astype(int)
             if "contextual" in table:
                 gain = 100 * (table["contextual"] / table["constant"] - 1)
                 table["change (%)"] = gain
