@@ -247,7 +247,7 @@ class Captions(Remembering):
         return begins[begins + len(phrase) <= self.starts[caption]]
 
     def _joined(self, phrases: Sequence[Sequence[str]], places: Sequence[IntArray]) -> Captions:
-        """One new word at each place in turn, in the stead of its phrase."""
+        """One new word at each place in turn, instead of its phrase."""
         if not phrases:
             return self
         tokens = self.tokens.copy()

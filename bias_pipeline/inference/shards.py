@@ -1,4 +1,4 @@
-"""Who does what of a large job: images into blocks, blocks onto tasks that never meet.
+"""Who does what of a large job: images into blocks, blocks onto independent tasks.
 
 A hash of an image's id says which block it belongs to, so that neither the order of a listing nor
 the number of tasks plays a part: a job may be stopped with four tasks and go on with seven.

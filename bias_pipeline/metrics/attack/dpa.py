@@ -63,9 +63,9 @@ class DPA(Metric):
         labels: where the labelled tasks come from: ``objects`` in the image, the ``union`` of what
             its human captions name, or what the ``first`` of them names.
         equalise: how labels are made as wrong as the model: ``flip`` (as published), ``exchange``
-            (passed on between images, ours) or ``none``. Flips that are alike for yes and no make
-            rare tasks more frequent, so under ``flip`` a captioner that names tasks as people do
-            scores above 0; ``exchange`` keeps how frequent they are.
+            (passed on between images, ours) or ``none``. Symmetric flips make rare tasks more
+            frequent, so under ``flip`` a captioner that names tasks as people do scores above 0;
+            ``exchange`` keeps how frequent they are.
         min_support: the share of images whose labels must hold a task for it to count, whatever
             the captioner names; ours. See
             :func:`~bias_pipeline.metrics.counting.tally.least_share`.

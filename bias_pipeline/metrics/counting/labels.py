@@ -184,7 +184,7 @@ def mention_rates(counts: Counts, of: str = "") -> dict[PartName, FloatArray]:
 
     Args:
         counts: of tasks.
-        of: what stands in the stead of tasks.
+        of: what stands instead of tasks.
     """
     return {
         PartName("mentions", side="model", detail=of): share(
