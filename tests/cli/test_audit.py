@@ -232,4 +232,4 @@ def test_a_report_of_nothing_is_refused(run: Run, tmp_path: Path) -> None:
 
 def test_a_wrong_flag_is_refused_with_the_usage(run: Run) -> None:
     code, text = run("report", "--what")
-    assert (code, "--out OUT" in text) == (2, True), text
+    assert (code, "--out FILE" in text) == (2, True), text

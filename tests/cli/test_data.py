@@ -103,7 +103,7 @@ def test_convert_names_what_it_wrote(run: Run, tmp_path: Path) -> None:
 
 def test_convert_without_files_tells_its_usage(run: Run) -> None:
     code, printed = run("data", "convert")
-    assert (code, "data convert [-h] [--out OUT] files" in printed) == (2, True), printed
+    assert (code, "data convert [-h] [--out OUT] FILE" in printed) == (2, True), printed
 
 
 def test_another_word_is_refused_with_a_suggestion(run: Run) -> None:

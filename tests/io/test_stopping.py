@@ -73,7 +73,7 @@ def test_the_exit_code_follows_the_request(
     number: signal.Signals,
     code: int,
 ) -> None:
-    monkeypatch.setattr(main, "_command", lambda words: (library, words))
+    monkeypatch.setattr(main, "_command", library)
     raise_signal = signal.raise_signal
     monkeypatch.setattr(signal, "raise_signal", lambda _: raise_signal(number))
     assert main.main([]) == code
@@ -83,18 +83,18 @@ def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch: pytest.MonkeyPa
     def interrupt(_: list[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main, "_command", lambda words: (interrupt, words))
+    monkeypatch.setattr(main, "_command", interrupt)
     assert main.main([]) == 130
 
 
 def test_work_that_was_finished_all_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main, "_command", lambda words: (swallow, words))
+    monkeypatch.setattr(main, "_command", swallow)
     assert main.main([]) == 0
 
 
 def test_under_slurm_the_job_asks_to_be_queued_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "1")
-    monkeypatch.setattr(main, "_command", lambda words: (disguise, words))
+    monkeypatch.setattr(main, "_command", disguise)
     assert main.main([]) == 75
 
 
@@ -102,5 +102,5 @@ def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPat
     def refuse(_: list[str]) -> int:
         raise UsageError("wrong")
 
-    monkeypatch.setattr(main, "_command", lambda words: (refuse, words))
+    monkeypatch.setattr(main, "_command", refuse)
     assert main.main([]) == 2
