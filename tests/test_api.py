@@ -108,6 +108,7 @@ def test_a_score_is_the_commands(scenes: Scenes, tmp_path: Path, metric: str) ->
     assert numbers(found) == numbers(bp.load(tmp_path))
 
 
+@pytest.mark.slow
 def test_an_audit_is_the_commands(
     scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

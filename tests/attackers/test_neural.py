@@ -515,6 +515,7 @@ def test_two_processes_answer_as_one_does() -> None:
     np.testing.assert_array_equal(one.probs, two.probs)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("started")
 def test_trainings_that_nobody_waits_for_are_ended() -> None:
     """The first attacker has few captions; the second still trains when the first is done."""

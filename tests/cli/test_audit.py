@@ -134,6 +134,7 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(
     assert "§ rests on less than 50% of the labelled images: no verdict" in found.text
 
 
+@pytest.mark.slow
 def test_blank_captions_are_announced(scenes: Path, labels: str, tmp_path: Path) -> None:
     told = json.loads(Path(captions(scenes)).read_text())
     for row in told[::10]:

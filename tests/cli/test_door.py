@@ -72,6 +72,7 @@ def test_captioner_all_runs_every_captioner(run: Run, tmp_path: Path) -> None:
     assert {path.parent.name.split("-")[2] for path in results(tmp_path)} == {"sat", "fc"}
 
 
+@pytest.mark.slow
 def test_metric_all_says_what_the_data_do_not_permit(run: Run, tmp_path: Path) -> None:
     root = write_folder(tmp_path / "data")
     words = (f"dataset.root={root}", "captioner=sat", "seeds=1", "stats.resamples=50")

@@ -214,6 +214,7 @@ def test_e7_locale_and_hash_seed_do_not_change_the_result(
 # --- E8: size
 
 
+@pytest.mark.slow
 def test_e8_a_hundred_thousand_rows_are_scored_within_a_gigabyte_and_a_minute(
     tmp_path: Path,
 ) -> None:
@@ -440,6 +441,7 @@ def test_e21_the_same_command_gives_the_same_rows_elsewhere(run: Run, tmp_path: 
     assert one == two
 
 
+@pytest.mark.slow
 def test_e21_two_workers_make_the_table_of_one(run: Run, tmp_path: Path) -> None:
     sweep = [*SMALL, "captioner=faithful,terse", "metric=lic,leakage"]
     run(*sweep, "paths.outputs=one")

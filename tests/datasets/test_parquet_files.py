@@ -107,6 +107,7 @@ def test_e8_a_column_that_nobody_asked_for_takes_no_memory(tmp_path: Path) -> No
     assert (taken < 300 << 10, refusal) == (True, "")
 
 
+@pytest.mark.slow
 def test_e8_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_path: Path) -> None:
     path = tmp_path / "swells.parquet"
     texts = pa.array(["x " * (1 << 19)] * 6000).dictionary_encode()

@@ -27,6 +27,8 @@ from tests.attackers.test_neural import TINY
 from tests.cli.commands import SMALL, results, start
 from tests.corpora import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 APP = Path(__file__).with_name("app.py")
 POOL = ("hydra/launcher=device_pool", "hydra.launcher.devices=[a,b]")
 

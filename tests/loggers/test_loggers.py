@@ -243,6 +243,7 @@ def test_offline_asks_no_server_for_anything(tmp_path: Path) -> None:
     assert server.connections == []
 
 
+@pytest.mark.slow
 def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path: Path) -> None:
     with StandIn(drips=True) as server:
         assert tell(tmp_path, server, "online", timeout_s=8) < 24

@@ -12,6 +12,8 @@ import pytest
 from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
 from tests.documents import copy_package, recipes
 
+pytestmark = pytest.mark.slow
+
 FILES = ("bias_pipeline/metrics/silence.py", "conf/metric/silence.yaml")
 
 

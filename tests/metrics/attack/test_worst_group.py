@@ -81,6 +81,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "prefix", "whole"), [(LIC, "", "score"), (DBAC, "a_to_t:", "a_to_t")]
 )
