@@ -24,6 +24,7 @@ Stored = Mapping[str, Mapping[str, Draws]]
 
 SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
 KEYS = ("metric", *SETTINGS)  # what may always be varied
+OVER = ("encoder", "head")  # what is, unless something else is asked for
 
 
 class Setting(NamedTuple):

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.declared import Count
-from bias_pipeline.encoders.base import IntArray, Items, NetEncoder
-from bias_pipeline.encoders.frozen import Line, by_digests
-from bias_pipeline.models.places import MAIN
+from bias_pipeline.encoders.base import IntArray, Items
+from bias_pipeline.encoders.published import Published
 from bias_pipeline.models.pooling import Pooling
-from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.models.sentences import KINDS, Tokens, pooling_of, tokens_of
+from bias_pipeline.models.pretrained import Pretrained
+from bias_pipeline.models.sentences import Tokens, pooling_of, tokens_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,37 +27,16 @@ VERSION = 1  # raise it whenever any answer changes
 
 
 @dataclass(frozen=True)
-class FineTuned(NetEncoder):
+class FineTuned(Published):
     """A description of a language model whose weights are trained on; :meth:`build` loads it.
 
     Every attacker begins with the published weights.
 
     Attributes:
-        model: a folder, or a name on the hub.
-        revision: of a name on the hub.
-        pooling: how the vectors of tokens become one; None: as the model's own files say, else the
-            last token of a causal model, the mean of others.
         longest: tokens of a caption that are read; None: as many as the model has positions.
     """
 
-    model: Line
-    revision: Line = MAIN
-    pooling: Literal["mean", "cls", "last"] | None = None
     longest: Count | None = None
-
-    @property
-    def found(self) -> Pretrained:
-        """The model on disk.
-
-        Raises:
-            BiasPipelineError: if it is not there, or cannot be used.
-        """
-        return find_pretrained(self.model, KINDS, revision=self.revision)
-
-    @classmethod
-    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by its digests."""
-        return by_digests(settings)
 
     @property
     def spec(self) -> Mapping[str, object]:

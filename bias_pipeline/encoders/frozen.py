@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.declared import Text
-from bias_pipeline.encoders.base import FeatureEncoder, IntArray, Items, NetEncoder
-from bias_pipeline.models.places import MAIN
+from bias_pipeline.encoders.base import FeatureEncoder, IntArray, Items
+from bias_pipeline.encoders.published import Published
 from bias_pipeline.models.pooling import Pooling
-from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
-from bias_pipeline.models.sentences import KINDS, Sentences, pooling_of
+from bias_pipeline.models.pretrained import Pretrained, device_of
+from bias_pipeline.models.sentences import Sentences, pooling_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -29,21 +28,16 @@ if TYPE_CHECKING:
 VERSION = 1  # raise it whenever any vector changes
 
 FloatArray = npt.NDArray[np.float32]
-Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line")]
 
 
 @dataclass(frozen=True)
-class Frozen(NetEncoder, FeatureEncoder):
+class Frozen(Published, FeatureEncoder):
     """Captions as vectors of a language model whose weights stay as they are.
 
     Each distinct caption is embedded once, for all seeds, heads, captioners and runs that share
     ``cache``.
 
     Attributes:
-        model: a folder, or a name on the hub.
-        revision: of a name on the hub.
-        pooling: how the vectors of tokens become one; None: as the model's own files say, else the
-            last token of a causal model, the mean of others.
         normalize: whether vectors have length 1; None: as the model's own files say, else no.
         standardize: whether each number of the vectors gets mean 0 and spread 1 over the captions
             that an attacker learns from.
@@ -53,27 +47,10 @@ class Frozen(NetEncoder, FeatureEncoder):
 
     frozen: ClassVar[bool] = True
 
-    model: Line
-    revision: Line = MAIN
-    pooling: Literal["mean", "cls", "last"] | None = None
     normalize: bool | None = None
     standardize: bool = True
     device: str = "auto"
     cache: str | None = None
-
-    @property
-    def found(self) -> Pretrained:
-        """The model on disk.
-
-        Raises:
-            BiasPipelineError: if it is not there, or cannot be used.
-        """
-        return find_pretrained(self.model, KINDS, revision=self.revision)
-
-    @classmethod
-    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by its digests."""
-        return by_digests(settings)
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -128,12 +105,6 @@ class Frozen(NetEncoder, FeatureEncoder):
         from bias_pipeline.encoders.nets import GivenNet
 
         return GivenNet(inputs.items.vectors.shape[1])
-
-
-def by_digests(settings: Mapping[str, Any]) -> Mapping[str, object]:
-    """A model that settings name, as digests of its files."""
-    found = find_pretrained(settings["model"], KINDS, revision=settings.get("revision", MAIN))
-    return {"model": dict(found.files), "revision": MAIN}
 
 
 @lru_cache(maxsize=1)

@@ -12,9 +12,9 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,12 +114,17 @@ class BlockStore:
         table = _table(self._path(ids))
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
-    def tables(self) -> Iterator[pa.Table]:
-        """Columns ``id stamp value reason`` of every block there is, always in the same order."""
-        for path in sorted(self.folder.glob("blocks/*/*.block")):
-            table = _table(path)
-            if table is not None:
-                yield table
+    def index(self) -> dict[Path, tuple[str, ...]]:
+        """Every whole block there is, always in the same order, and the ids in it.
+
+        A process reads a block once for this, and again when its size or time have changed.
+        """
+        known = {path: _ids(path) for path in sorted(self.folder.glob("blocks/*/*.block"))}
+        return {path: ids for path, ids in known.items() if ids}
+
+    def table(self, path: Path) -> pa.Table | None:
+        """Columns ``id stamp value reason`` of one of these, None if it is gone or damaged."""
+        return _table(path)
 
     def put(self, block: Block) -> None:
         """Keep a block.
@@ -211,6 +216,21 @@ def _table(path: Path) -> pa.Table | None:
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         log.warning("%s is damaged and counts as absent: %s", path, error)
         return None
+
+
+def _ids(path: Path) -> tuple[str, ...]:
+    try:
+        told = path.stat()
+    except FileNotFoundError:
+        return ()
+    return _ids_then(path, told.st_size, told.st_mtime_ns)
+
+
+@lru_cache(maxsize=100_000)
+def _ids_then(path: Path, size: int, changed: int) -> tuple[str, ...]:
+    del size, changed  # a file that differs in them is another
+    table = _table(path)
+    return () if table is None else tuple(table["id"].to_pylist())
 
 
 def _unsealed(raw: bytes) -> bytes:

@@ -116,10 +116,10 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
     """
     place = {name: row for row, name in enumerate(map(digest, texts))}
     left, found = set(place), np.empty((0, 0), np.float32)
-    for table in store.tables():
-        names = table["id"].to_pylist()
+    for path, names in store.index().items():
         rows = [row for row, name in enumerate(names) if name in left]
-        if rows:
+        table = store.table(path) if rows else None
+        if table is not None:
             vectors = vectors_of(table["value"])
             if not found.size:
                 found = np.empty((len(texts), vectors.shape[1]), np.float32)
@@ -131,7 +131,7 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
 
 
 def _known(store: BlockStore) -> set[str]:
-    return {name for table in store.tables() for name in table["id"].to_pylist()}
+    return {name for names in store.index().values() for name in names}
 
 
 def digest(text: str) -> str:

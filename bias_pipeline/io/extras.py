@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 from bias_pipeline.errors import ResourceError
 
@@ -43,6 +44,18 @@ not installed: pip install 'bias_pipeline[x]'
                 f"{self.purpose} needs the {packages} {' and '.join(absent)}, which {verb} not "
                 f"installed: pip install 'bias_pipeline[{self.name}]'"
             )
+
+
+def package_folder(module: str) -> Path | None:
+    """Where a package is installed, None if it is not; nothing of it is imported.
+
+    Example:
+        >>> package_folder("json").name, package_folder("no_such_pen")
+        ('json', None)
+    """
+    found = find_spec(module)
+    places = list(found.submodule_search_locations or ()) if found else []
+    return Path(places[0]) if places else None
 
 
 def _package(module: str) -> str:

