@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import socket
@@ -172,6 +173,11 @@ def _manifest(
         "audit": dict(score.audit),
         "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),
         "image_std": {str(name): part.estimate.image_std for name, part in score.parts.items()},
+        "choice_std": {
+            str(name): own.choice_std
+            for name, part in score.parts.items()
+            if not math.isnan((own := part.estimate).choice_std)
+        },
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
         "notes": _notes(corpus, score, splits),
         "versions": _versions(),

@@ -65,6 +65,8 @@ class Estimate:
         corrected: ``value`` less what noise adds to it, see :func:`summary`.
         error: combined standard deviation, of attackers and images.
         freedom: degrees of freedom of Student's t.
+        choice_std: standard deviation (ddof 1) over choices that ``value`` is the mean of, see
+            :mod:`bias_pipeline.stats.choices`; NaN where nothing was chosen.
         draws: what the estimate was made from, None where nothing was resampled.
     """
 
@@ -78,6 +80,7 @@ class Estimate:
     corrected: float = math.nan
     error: float = math.nan
     freedom: float = math.inf
+    choice_std: float = math.nan
     draws: Draws | None = field(default=None, compare=False, repr=False)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from bias_pipeline.corpus.captions import Captions
@@ -14,7 +16,7 @@ from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.arrays import ArrayCache
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.nearest import NOWHERE, Near, nearest_words
-from bias_pipeline.text.transform import is_special
+from bias_pipeline.text.transform import TextTransform, is_special
 from bias_pipeline.text.vectors import GLOVE_NAME, digests
 
 SUBSTITUTIONS = "substitutions"  # the table's name
@@ -55,6 +57,8 @@ class ContextualAlignment(ConstantAlignment):
 
     Args:
         vectors: where the word vectors are, see :func:`~bias_pipeline.text.vectors.word_vectors`.
+            Of several, scores are computed with each and averaged, and their spread is a third
+            source of error (the paper recommends "multiple word embedding models").
         delta: the cosine distance that a replacement must stay below. The paper's 0.4 was chosen
             for GloVe and does not carry over to other vectors.
         vocabulary: see :class:`~bias_pipeline.text.align.VocabularyAlignment`.
@@ -64,12 +68,13 @@ class ContextualAlignment(ConstantAlignment):
         cache: folder where nearest words are kept, None to keep none.
 
     Raises:
-        UsageError: on an unknown ``vocabulary`` or side, or a ``delta`` out of range.
+        UsageError: on an unknown ``vocabulary`` or side, a ``delta`` out of range, or vectors that
+            are none or named twice.
     """
 
     def __init__(
         self,
-        vectors: str = GLOVE_NAME,
+        vectors: str | Sequence[str] = GLOVE_NAME,
         delta: Distance = 0.4,
         vocabulary: str = "captions",
         replacement: Sequence[str] = ("<unk>",),
@@ -80,14 +85,45 @@ class ContextualAlignment(ConstantAlignment):
         super().__init__(vocabulary, replacement, sides, keep)
         if not 0 < delta <= 2:
             raise UsageError(f"alignment.delta={delta}: a cosine distance is above 0 and at most 2")
-        self.vectors = vectors
+        self.sources = _sources(vectors)
         self.delta = delta
         self.cache = None if cache is None else ArrayCache(cache)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         """The vectors' files."""
-        return {"vectors": digests(str(settings["vectors"]))}
+        vectors = settings["vectors"]
+        if isinstance(vectors, str):
+            return {"vectors": digests(vectors)}
+        return {"vectors": [digests(source) for source in _sources(vectors)]}
+
+    @property
+    def vectors(self) -> str:
+        """Where the one set of vectors is.
+
+        Raises:
+            UsageError: if there are several: captions have one form with each.
+        """
+        if len(self.sources) > 1:
+            raise UsageError(
+                f"alignment.vectors={[*self.sources]}: only scores are averaged over several; name "
+                "one here"
+            )
+        return self.sources[0]
+
+    @property
+    def alternatives(self) -> Mapping[str, TextTransform]:
+        """One for each of several sets of vectors."""
+        if len(self.sources) == 1:
+            return super().alternatives
+        names = [Path(source).name.partition(".")[0] for source in self.sources]
+        told = names if len(set(names)) == len(names) else self.sources
+        return {name: self._with(source) for name, source in zip(told, self.sources, strict=True)}
+
+    def _with(self, source: str) -> ContextualAlignment:
+        own = copy(self)
+        own.sources = (source,)
+        return own
 
     def __call__(self, corpus: Corpus) -> Corpus:
         """The corpus with its sides aligned, and a table of what was replaced.
@@ -151,6 +187,18 @@ class ContextualAlignment(ConstantAlignment):
             f"alignment: {without / running:.0%} of the {running:,} words to be replaced have no "
             f"vector in {self.vectors}; is it of another language?"
         )
+
+
+def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
+    """The sets of vectors.
+
+    Raises:
+        UsageError: if there are none, or one twice.
+    """
+    named = (vectors,) if isinstance(vectors, str) else tuple(vectors)
+    if not named or len(set(named)) < len(named):
+        raise UsageError(f"alignment.vectors={[*named]}: name one or more, each once")
+    return named
 
 
 def is_word(token: str) -> bool:

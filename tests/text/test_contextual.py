@@ -136,3 +136,24 @@ def test_changed_vectors_are_another_run(vectors: str) -> None:
     before = identity(raw, vectors)
     Path(vectors).write_text(VECTORS + "cow 1 1 1\n")
     assert identity(raw, vectors) != before
+
+
+def test_several_vectors_are_alternatives(vectors: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.vec.gz"
+    align = ContextualAlignment([vectors, str(other)])
+    assert {name: own.vectors for name, own in align.alternatives.items()} == {  # type: ignore[attr-defined]
+        "tiny": vectors,
+        "other": str(other),
+    }
+
+
+def test_captions_have_one_form_with_each_of_several_vectors(vectors: str) -> None:
+    align = ContextualAlignment([vectors, "glove"])
+    with pytest.raises(UsageError, match="only scores are averaged over several; name one here"):
+        align(corpus("a puppy"))
+
+
+@pytest.mark.parametrize("vectors", [[], ["glove", "glove"]])
+def test_vectors_are_named_once(vectors: list[str]) -> None:
+    with pytest.raises(UsageError, match="name one or more, each once"):
+        ContextualAlignment(vectors)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.metrics.attack.choices import over_alternatives
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
@@ -37,12 +38,10 @@ from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate
-from bias_pipeline.text.transform import applied, is_special
+from bias_pipeline.text.transform import Transform, applied, is_special
 
 FloatArray = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-Transform = Callable[[Corpus], Corpus]
-
 WORDLESS_WARNING = 0.05
 GAP = PartName("gap")
 
@@ -115,7 +114,14 @@ class CaptionAttack(Metric, ABC):
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`CaptionAttack`."""
-        ready = applied(self.transforms, corpus)
+        return over_alternatives(
+            self.transforms,
+            self.stats.level,
+            lambda own: self._score(corpus, applied(own, corpus), splits),
+        )
+
+    def _score(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
+        """The score of raw captions, which attackers read as they are made ready."""
         grouping = corpus.groupings[self.attribute.name]
         labelled = grouping.codes >= 0
         has_model, has_human = (

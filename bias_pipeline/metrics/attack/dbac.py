@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from bias_pipeline.attackers.probe import Probe
@@ -10,7 +11,8 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.metrics.attack.dbac_direction import Direction, Settings, Transform
+from bias_pipeline.metrics.attack.choices import over_alternatives
+from bias_pipeline.metrics.attack.dbac_direction import Direction, Settings
 from bias_pipeline.metrics.attack.dbac_findings import Findings
 from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Reading, Response, Score
 from bias_pipeline.metrics.counting.tally import choice, support
@@ -20,6 +22,7 @@ from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import NAIR_2025
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.transform import Transform
 
 RARE = ("merge", "drop")
 
@@ -145,7 +148,7 @@ class DBAC(Metric):
         """See :class:`DBAC`."""
         seen = self.see(corpus)
         found = [
-            Findings(Direction(self.settings, name, seen, splits)).score()
+            self._score(name, seen, splits)
             for name in DIRECTIONS
             if name == "a_to_t" or seen.has_objects
         ]
@@ -162,3 +165,13 @@ class DBAC(Metric):
                 for name in found[0].tables
             },
         )
+
+    def _score(self, direction: str, seen: Seen, splits: Sequence[Split]) -> Score:
+        """The score of one direction."""
+
+        def under(transforms: Sequence[Transform]) -> Score:
+            settings = replace(self.settings, transforms={direction: transforms})
+            return Findings(Direction(settings, direction, seen, splits)).score()
+
+        own = self.settings
+        return over_alternatives(own.transforms[direction], own.stats.level, under)

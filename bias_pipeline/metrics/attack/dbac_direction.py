@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,9 +22,7 @@ from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
-from bias_pipeline.text.transform import applied
-
-Transform = Callable[[Corpus], Corpus]
+from bias_pipeline.text.transform import Transform, applied
 
 
 @dataclass(frozen=True, eq=False)
