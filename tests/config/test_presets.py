@@ -18,7 +18,8 @@ EACH: list[dict[str, object]] = [
 ]
 MIXED: list[dict[str, object]] = [
     *({"metric": name} for name in ("leakage", "dbac")),  # they override other groups
-    *({"experiment": name} for name in ("survivors", "relic_age")),
+    *({"experiment": name} for name in ("survivors", "relic_age", "relic_race_bert_frozen")),
+    {"experiment": "dbac_table5", "encoder": "minilm", "metric": "lic"},
     *({"metric": "dbac", "masking": name} for name in ("tasks_only", "rest_only")),
     {"attribute": ["gender", "race"], "metric": "dbac"},
     {"metric": "dbac", "scoring": "accuracy", "encoder": "bilstm", "head": "linear"},
