@@ -1,6 +1,6 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check docs-test slurm fuzz lint format bench reproduce clean
+.PHONY: help demo test slow check docs-test slurm fuzz oldest lint format bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -41,6 +41,14 @@ slurm: .venv/installed  ## run the tests that need Slurm's programs, on a Slurm 
 
 fuzz: .venv/installed  ## read mutated files of every kind for SECONDS=600; SEED=N for those of a run
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+
+.venv/oldest: .venv/installed
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target $@ \
+	  'transformers==4.51.*' 'tokenizers<0.22' 'huggingface-hub<1'
+
+oldest: .venv/oldest  ## run the tests of published models under the oldest transformers supported
+	@$(BIN)/python -m pytest -q tests/models/test_oldest.py
+	@PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -q tests/models tests/encoders tests/inference
 
 lint: .venv/installed  ## check style and types
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && $(BIN)/mypy --no-error-summary

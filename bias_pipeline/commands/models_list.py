@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.commands.weights import Need, encoder_needs
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.grid import print_table
+from bias_pipeline.models.needs import Need, encoder_needs
 from bias_pipeline.models.places import find_place
 
 

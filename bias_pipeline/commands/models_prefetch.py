@@ -6,9 +6,9 @@ Nothing else asks a network for a model.
 from __future__ import annotations
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.commands.weights import Need, encoder_needs
 from bias_pipeline.errors import BiasPipelineError
 from bias_pipeline.io.terminal import say
+from bias_pipeline.models.needs import Need, encoder_needs
 from bias_pipeline.models.places import MAIN, find_place
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.commands.weights import Need, encoder_needs
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
+from bias_pipeline.models.needs import Need, encoder_needs
 from bias_pipeline.models.places import MAIN
-from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
 
 
@@ -51,17 +51,16 @@ def _show_needed(words: Sequence[str]) -> int:
 
 
 def _show(name: str, revision: str) -> None:
-    from bias_pipeline.models.pooling import own_pooling
     from bias_pipeline.models.prefetch import licence_of
-    from bias_pipeline.models.sentences import default_pooling
 
-    model = find_pretrained(name, KINDS, revision=revision)
-    pooling = own_pooling(model.folder, default_pooling(model.kind))
+    users = _users()
+    model = find_pretrained(name, [*users], revision=revision)
     told = {
         "model": model.name,
         "revision": model.revision or (revision if model.source != "a folder" else "none"),
         "type": model.kind,
-        "pooling": pooling.how + (", length 1" if pooling.normalize else ""),
+        "for": users[model.kind],
+        **_pooling(model),
         "licence": licence_of(model.folder) or "not stated",
         "source": model.source,
         "folder": str(model.folder),
@@ -70,3 +69,25 @@ def _show(name: str, revision: str) -> None:
     sizes = {name: (model.folder / name).stat().st_size / 1e6 for name in model.files}
     lines = [[own, f"{sizes[own]:.2f}", digest[:16]] for own, digest in model.files.items()]
     print_table(["file", "MB", "SHA-256"], lines, keys=1, left=1)
+
+
+def _users() -> dict[str, str]:
+    """Type of model to what takes it."""
+    from bias_pipeline.models import clip, generation
+
+    return {
+        **dict.fromkeys(KINDS, "encoder.model"),
+        **dict.fromkeys(generation.KINDS, "caption --model"),
+        **dict.fromkeys(clip.KINDS, "embed --model"),
+    }
+
+
+def _pooling(model: Pretrained) -> dict[str, str]:
+    """How the vectors of a language model's tokens become one; nothing of other models."""
+    from bias_pipeline.models.pooling import own_pooling
+    from bias_pipeline.models.sentences import default_pooling
+
+    if model.kind not in KINDS:
+        return {}
+    own = own_pooling(model.folder, default_pooling(model.kind))
+    return {"pooling": own.how + (", length 1" if own.normalize else "")}

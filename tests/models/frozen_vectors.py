@@ -1,16 +1,21 @@
-"""Make minilm_vectors.json anew, with sentence-transformers.
+"""Make minilm_vectors.json or mpnet_vectors.json anew, with sentence-transformers.
 
-python -m tests.models.frozen_vectors
+python -m tests.models.frozen_vectors minilm|mpnet [FOLDER]
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sentences import KINDS
 
+MODELS = {
+    "minilm": "sentence-transformers/all-MiniLM-L6-v2",
+    "mpnet": "sentence-transformers/all-mpnet-base-v2",
+}
 TEXTS = (
     "a man rides a horse on the beach",
     "a [MASK] riding a wave on top of a surfboard",
@@ -20,15 +25,15 @@ TEXTS = (
 )
 
 
-def main() -> None:
+def main(name: str, folder: str = "") -> None:
     from sentence_transformers import SentenceTransformer
 
-    model = find_pretrained("sentence-transformers/all-MiniLM-L6-v2", KINDS)
+    model = find_pretrained(folder or MODELS[name], KINDS)
     vectors = SentenceTransformer(str(model.folder), device="cpu").encode(list(TEXTS))
     rounded = [[round(float(number), 7) for number in vector] for vector in vectors]
     told = json.dumps({"texts": TEXTS, "vectors": rounded}, indent=None)
-    Path(__file__).with_name("minilm_vectors.json").write_text(told + "\n")
+    Path(__file__).with_name(f"{name}_vectors.json").write_text(told + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -18,6 +18,7 @@ from bias_pipeline.models.places import CARRIED, find_place
 from bias_pipeline.models.pooling import How, Pooling, own_pooling
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS, Sentences, pooled, pooling_of
+from tests.corpora import DATA
 from tests.tiny_models import write_bert, write_gpt2, write_sentence_parts
 
 CPU = torch.device("cpu")
@@ -244,10 +245,21 @@ def test_a_package_carries_no_other_revision(minilm: Pretrained, tmp_path: Path)
 
 
 def test_minilm_gives_the_vectors_of_sentence_transformers(minilm: Pretrained) -> None:
+    check_frozen(minilm, "minilm")
+
+
+def check_frozen(model: Pretrained, name: str) -> None:
     """Frozen with version 6.2.0; frozen_vectors.py makes them."""
-    frozen = json.loads((Path(__file__).parent / "minilm_vectors.json").read_text())
-    found = Sentences(minilm, CPU, pooling_of(minilm, None, None)).embed(frozen["texts"])
+    frozen = json.loads((Path(__file__).parent / f"{name}_vectors.json").read_text())
+    found = Sentences(model, CPU, pooling_of(model, None, None)).embed(frozen["texts"])
     np.testing.assert_allclose(found, frozen["vectors"], rtol=0, atol=1e-5)
+
+
+def test_mpnet_gives_the_vectors_of_sentence_transformers() -> None:
+    folder = DATA / "models" / "all-mpnet-base-v2"
+    if not folder.is_dir():
+        pytest.skip(f"all-mpnet-base-v2 is not at {folder}; docs/encoders.md says how to get it")
+    check_frozen(find_pretrained(str(folder), KINDS), "mpnet")
 
 
 def test_minilm_gives_what_an_installed_sentence_transformers_does(minilm: Pretrained) -> None:

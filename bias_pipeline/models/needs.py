@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bias_pipeline.io.paths import choices_of, conf_dir
-from bias_pipeline.models.places import MAIN
+
+MAIN = "main"
 
 
 @dataclass(frozen=True)
