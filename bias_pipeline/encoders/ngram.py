@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,10 +13,11 @@ from scipy import sparse
 from bias_pipeline.corpus.captions import Captions, offsets, ranges
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.encoders.base import FeatureEncoder, Items
+from bias_pipeline.encoders.base import FeatureEncoder, Items, SharedFeatures
 from bias_pipeline.errors import UsageError
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Ngram(FeatureEncoder):
         cells = np.unique(owner * np.int64(n_grams) + codes)  # a repeated n-gram counts once
         owner, codes = np.divmod(cells, max(n_grams, 1))
         starts = offsets(np.bincount(owner, minlength=len(captions)))
-        return NgramItems(codes, starts, n_grams, self.min_count)
+        return NgramItems(codes, starts, n_grams, self.min_count, captions.identities)
 
     def names(self, captions: Captions, kept: IntArray) -> list[tuple[str, ...]]:
         """The words of n-grams.
@@ -89,17 +91,28 @@ class NgramItems(Items):
         starts: (N + 1,) where each caption's n-grams start.
         n_grams: how many distinct n-grams there are.
         min_count: see :class:`Ngram`.
+        texts: (N,) equal numbers for captions of equal words.
     """
 
     grams: IntArray
     starts: IntArray
     n_grams: int
     min_count: int
+    texts: IntArray
 
     def fit(self, train: IntArray) -> NgramInputs:
         """Those n-grams that stand in at least ``min_count`` of the captions learnt from."""
-        counts = np.bincount(self.of(train), minlength=self.n_grams)
-        return NgramInputs(self, np.flatnonzero(counts >= self.min_count))
+        return NgramInputs(self, np.flatnonzero(self._known(train)))
+
+    def _known(self, train: IntArray) -> BoolArray:
+        return np.bincount(self.of(train), minlength=self.n_grams) >= self.min_count
+
+    def shared(self, trains: Sequence[IntArray]) -> SharedFeatures:
+        """See the base; a caption that stands there twice is one item."""
+        known = np.stack([self._known(train) for train in trains], axis=1)
+        kept = np.flatnonzero(known.any(axis=1))
+        _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
+        return SharedFeatures(NgramInputs(self, kept).matrix(first), rows, known[kept])
 
     def of(self, rows: IntArray) -> IntArray:
         """The n-grams of some captions, caption after caption."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.attackers.convex import ConvexProbe, Design
+from bias_pipeline.attackers.convex import ConvexProbe, outputs_of
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram
@@ -170,31 +170,32 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
     train, test = split.select(data.captions.image_rows, data.labels)
     encoder = _ngrams(probe)
     items = encoder.read(data)
-    inputs = items.fit(train)
-    x, x_test = (inputs.matrix(rows) for rows in (train, test))
-    told = _Told(x_test, data, test)
-    y = targets(data.labels[train], data.n_classes)
-    weights = Design(x, probe.inverse_penalty).fit(y)
-    numbers = told.numbers(weights, np.ones(len(test)))
+    shared = items.shared([train])
+    told = _Told(shared.matrix[shared.rows[test]], data, test)
+    of_captions = drawn[:, data.captions.image_rows]
+    counts = np.vstack([np.ones(len(train)), of_captions[:, train]]).T  # (N, 1 + B)
+    truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
+    weights = probe.fit(shared.matrix, shared.tally(counts, train), shared.tally(truths, train))
+    weights = weights[:, :, 0]  # (F + 1, 1 + B, K)
+    numbers = told.numbers(weights[:, 0], np.ones(len(test)))
     resampled = np.stack(
         [
-            _again(
-                x, y, probe.inverse_penalty, weights, told, counts[data.captions.image_rows], train
-            )
-            for counts in drawn
+            told.numbers(weights[:, 1 + b], own if own.any() else np.ones(len(test)))
+            for b, own in enumerate(of_captions[:, test])
         ]
     )
-    captions = np.bincount(items.grams, minlength=items.n_grams)[inputs.kept]
+    kept = items.fit(train).kept
+    captions = np.bincount(items.grams, minlength=items.n_grams)[kept]
     return LinearFit(
         table=data.name,
-        grams=[*encoder.names(data.captions, inputs.kept), ()],
+        grams=[*encoder.names(data.captions, kept), ()],
         captions=np.append(captions, 0),
         numbers=numbers,
         resampled=resampled,
         data=data,
         test=test,
         order=encoder.order,
-        votes=votes_of(weights),
+        votes=votes_of(weights[:, 0]),
     )
 
 
@@ -210,27 +211,6 @@ def _ngrams(probe: ConvexProbe) -> Ngram:
             "encoder=ngram or a network such as encoder=lstm"
         )
     return probe.encoder
-
-
-def _again(
-    x: sparse.csr_array,
-    y: IntArray,
-    inverse_penalty: float,
-    weights: FloatArray,
-    told: _Told,
-    counts: FloatArray,
-    train: IntArray,
-) -> FloatArray:
-    """The attacker's numbers where every caption counts so many times."""
-    rows = np.repeat(np.arange(len(train)), counts[train].astype(np.int64))
-    again = Design(x[rows], inverse_penalty).fit(y[rows], start=weights)
-    tested = counts[told.rows]
-    return told.numbers(again, tested if tested.any() else np.ones(len(tested)))
-
-
-def targets(labels: IntArray, n_classes: int) -> IntArray:
-    """(N, 1) for two classes, else (N, K) one-hot: what :meth:`Design.fit` takes."""
-    return labels[:, None] if n_classes == 2 else np.eye(n_classes, dtype=np.int64)[labels]
 
 
 def votes_of(weights: FloatArray) -> FloatArray:

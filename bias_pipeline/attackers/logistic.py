@@ -1,0 +1,268 @@
+"""Regularised logistic regressions over the same items, all fitted at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse, special
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+AnyFloat = npt.NDArray[Any]
+Matrix = sparse.csr_array | AnyFloat  # numbers of words are mostly 0, those of vectors are not
+
+TOLERANCE = 1e-5  # of the gradient, every weight measured in units of its own curvature
+FORCING = 0.1  # a step is solved for until its residual is at most this share of the gradient
+MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
+
+
+def fit(
+    x: Matrix,
+    counts: FloatArray,
+    truths: FloatArray,
+    inverse_penalty: float,
+    known: BoolArray | None = None,
+) -> FloatArray:
+    """Weights of B logistic regressions that share their items and nothing else.
+
+    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps that conjugate gradients find
+    (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale logistic regression",
+    with halved steps instead of a trust region). One product with ``x`` serves all regressions.
+    Steps are found in single precision, which is several times as fast; values and gradients, which
+    decide where a regression ends, are in double.
+
+    Args:
+        x: (N, F) features.
+        counts: (N, B) how often each item counts in each regression; 0 leaves it out.
+        truths: (N, B, K) how often each output is true of it: K = 1 for a sigmoid, else K groups
+            under a softmax, which sum to ``counts``.
+        inverse_penalty: C, above 0. Intercepts are not regularised; where all labels are the same
+            an intercept has no optimum, and ends where its slope is within the tolerance.
+        known: (F, B) features that each regression may use; all if left out.
+
+    Returns:
+        (F + 1, B, K) weights, intercepts last.
+
+    Example:
+        >>> x = sparse.csr_array(np.array([[1.0], [0.0]]))
+        >>> weights = fit(x, np.full((2, 1), 10.0), np.array([[[9.0]], [[5.0]]]), 1.0)
+        >>> bool(weights[0, 0, 0] > 0)
+        True
+    """
+    design = _Design(x, inverse_penalty)
+    fits = _Fits.begin(design, counts, truths, known)
+    weights = np.zeros((x.shape[1] + 1, *truths.shape[1:]))
+    for _ in range(MAX_STEPS):
+        gradient = fits.gradient(design)
+        going = np.abs(gradient * fits.unit).max(axis=(0, 2)) > TOLERANCE
+        weights[:, fits.place[0]] = fits.weights
+        if not going.any():
+            break
+        fits = fits.of(going).moved(design, gradient[:, going])
+    return weights
+
+
+def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
+    """Linear scores (N, ...) of features (N, F) under weights (F + 1, ...), the intercept last."""
+    flat = weights.reshape(len(weights), -1)
+    return np.asarray(x @ flat[:-1] + flat[-1]).reshape(-1, *weights.shape[1:])
+
+
+def _adjoint(transposed: Matrix, residuals: AnyFloat) -> AnyFloat:
+    """(N, ...) to (F + 1, ...), the transpose of :func:`decide`."""
+    flat = residuals.reshape(len(residuals), -1)
+    both = np.concatenate([transposed @ flat, summed(flat)[None]])
+    return both.reshape(-1, *residuals.shape[1:])
+
+
+def summed(terms: AnyFloat) -> AnyFloat:
+    """(N, ...) to (...), one item after the other.
+
+    NumPy's order of summation depends on the number of columns and on how they lie in memory, and
+    a regression's last digits would depend on who stands beside it.
+    """
+    terms = np.ascontiguousarray(terms)
+    return np.asarray(terms.cumsum(axis=0)[-1] if terms[0].size == 1 else terms.sum(axis=0))
+
+
+def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
+    """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K)."""
+    return summed(a * b).sum(axis=1, keepdims=True)[None]
+
+
+def _loss(
+    scores: FloatArray, counts: FloatArray, truths: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(1, B, 1) summed log losses and (N, B, K) predictions."""
+    if scores.shape[2] > 1:
+        log_sum = special.logsumexp(scores, axis=2, keepdims=True)
+        return _inner(counts, log_sum) - _inner(scores, truths), np.exp(scores - log_sum)
+    tail = np.exp(-np.abs(scores))
+    log_sum = np.log1p(tail) + np.maximum(scores, 0)
+    probs = np.where(scores >= 0, 1.0, tail) / (1 + tail)
+    return _inner(counts, log_sum) - _inner(scores, truths), probs
+
+
+class _Design:
+    """The items, prepared once for any number of products with them.
+
+    Attributes:
+        x: (N, F) features.
+        transposed: (F, N).
+        single: both in single precision.
+        ridge: (F + 1, 1, 1) how the penalty bends.
+    """
+
+    def __init__(self, x: Matrix, inverse_penalty: float) -> None:
+        self.x = x
+        self.transposed = x.T.tocsr() if sparse.issparse(x) else np.ascontiguousarray(x.T)
+        self.single = self.x.astype(np.float32), self.transposed.astype(np.float32)
+        self.inverse_penalty = inverse_penalty
+        self.ridge = np.append(np.ones(x.shape[1]), 0.0)[:, None, None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Regressions on their way; the second axis of all arrays is B.
+
+    Attributes:
+        place: (1, B) which they are of those that were asked for.
+        counts: (N, B, 1), see :func:`fit`.
+        truths: (N, B, K), see :func:`fit`.
+        known: (F + 1, B, 1) 1 for what may have a weight, else 0.
+        unit: (F + 1, B, 1) times a slope: the same where the sigmoid is steepest, so that the
+            tolerance means the same for frequent and rare features.
+        weights: (F + 1, B, K).
+        scores: (N, B, K) linear scores under them.
+        loss: (1, B, 1) summed log losses.
+        probs: (N, B, K) predictions.
+    """
+
+    place: npt.NDArray[np.int64]
+    counts: FloatArray
+    truths: FloatArray
+    known: FloatArray
+    unit: FloatArray
+    weights: FloatArray
+    scores: FloatArray
+    loss: FloatArray
+    probs: FloatArray
+
+    @classmethod
+    def begin(
+        cls, design: _Design, counts: FloatArray, truths: FloatArray, known: BoolArray | None
+    ) -> _Fits:
+        """No feature has a weight, every output is at its base rate."""
+        n_items, n_fits, n_outputs = truths.shape
+        weight = summed(counts)
+        squares = np.concatenate([(design.x * design.x).T @ counts, weight[None]])[:, :, None]
+        unit = 1 / np.sqrt(design.ridge + design.inverse_penalty * squares / 4)
+        usable = np.ones((len(squares), n_fits, 1))
+        if known is not None:
+            usable[:-1] = known[:, :, None]
+        base = (summed(truths) + 0.5) / (weight[:, None] + 0.5 * max(2, n_outputs))  # (B, K)
+        weights = np.zeros((len(squares), n_fits, n_outputs))
+        weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
+        scores = np.tile(weights[-1], (n_items, 1, 1))
+        counts = counts[:, :, None]
+        place = np.arange(n_fits)[None]
+        parts = place, counts, truths, usable, unit, weights, scores
+        return cls(*parts, *_loss(scores, counts, truths))
+
+    def of(self, which: BoolArray) -> _Fits:
+        """Some of them."""
+        if which.all():
+            return self
+        return _Fits(*(getattr(self, field.name)[:, which] for field in fields(self)))
+
+    def gradient(self, design: _Design) -> FloatArray:
+        """(F + 1, B, K) slopes of the objective."""
+        slopes = _adjoint(design.transposed, self.counts * self.probs - self.truths)
+        return (design.inverse_penalty * slopes + design.ridge * self.weights) * self.known
+
+    def moved(self, design: _Design, gradient: FloatArray) -> _Fits:
+        """One Newton step further, halved until the objective falls (Armijo's rule)."""
+        way = _System.of_fits(self, design).solve(-gradient.astype(np.float32)).astype(np.float64)
+        along = decide(design.x, way)
+        slope, pull = _inner(gradient, way), _inner(design.ridge * self.weights, way)
+        bend = _inner(design.ridge * way, way)
+        rounding = 1e-12 * design.inverse_penalty * self.loss
+        size = np.ones_like(slope)
+        for _ in range(MAX_HALVINGS):
+            scores = self.scores + size * along
+            loss, probs = _loss(scores, self.counts, self.truths)
+            penalties = size * pull + size**2 * bend / 2
+            change = design.inverse_penalty * (loss - self.loss) + penalties
+            high = change > 1e-4 * size * slope + rounding
+            if not high.any():
+                break
+            size = np.where(high, size / 2, size)
+        weights = self.weights + size * way
+        return replace(self, weights=weights, scores=scores, loss=loss, probs=probs)
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """The second derivatives of B objectives, in single precision; (F + 1, B, K) to the same.
+
+    Attributes:
+        design: the items.
+        known: (F + 1, B, 1), see :class:`_Fits`.
+        weight: (N, B, 1) how much each item's loss counts.
+        probs: (N, B, K) predictions.
+    """
+
+    design: _Design
+    known: AnyFloat
+    weight: AnyFloat
+    probs: AnyFloat
+
+    @classmethod
+    def of_fits(cls, fits: _Fits, design: _Design) -> _System:
+        """That of regressions where they are."""
+        parts = fits.known, design.inverse_penalty * fits.counts, fits.probs
+        return cls(design, *(part.astype(np.float32) for part in parts))
+
+    def of(self, which: BoolArray) -> _System:
+        """That of some of them."""
+        parts = (self.known, self.weight, self.probs)
+        return _System(self.design, *(part[:, which] for part in parts))
+
+    @cached_property
+    def bends(self) -> AnyFloat:
+        """(N, B, K) how the loss of an item bends, if outputs are moved one by one."""
+        one = self.probs.shape[2] == 1
+        return self.weight * self.probs * ((1 - self.probs) if one else 1)
+
+    def times(self, way: AnyFloat) -> AnyFloat:
+        """How the slopes change along a way."""
+        moved = decide(self.design.single[0], way)
+        if moved.shape[2] > 1:
+            moved -= (self.probs * moved).sum(axis=2, keepdims=True)
+        slopes = _adjoint(self.design.single[1], self.bends * moved)
+        return slopes * self.known + self.design.ridge.astype(np.float32) * way
+
+    def solve(self, right: AnyFloat) -> AnyFloat:
+        """Conjugate gradients from 0; each system ends where its own residual is small."""
+        found, place = np.zeros_like(right), np.arange(right.shape[1])
+        system, part, left, way = self, np.zeros_like(right), right, right
+        size = _inner(right, right)
+        small = FORCING**2 * size
+        for _ in range(MAX_PRODUCTS):
+            product = system.times(way)
+            step = size / np.maximum(_inner(way, product), np.finfo(np.float32).tiny)
+            part, left = part + step * way, left - step * product
+            size, before = _inner(left, left), size
+            found[:, place] = part
+            going = (size > small)[0, :, 0]
+            if not going.any():
+                break
+            way = left + size / before * way
+            if not going.all():
+                system, place = system.of(going), place[going]
+                part, left, way, size, small = (a[:, going] for a in (part, left, way, size, small))
+        return found

@@ -1,0 +1,112 @@
+"""Logistic regressions fitted together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, sparse
+
+from bias_pipeline.attackers.logistic import decide, fit
+
+C = 0.5
+
+
+def problem(seed: int, n_fits: int, n_outputs: int = 1) -> tuple[np.ndarray, ...]:
+    """Features (40, 6), counts (40, B) and truths (40, B, K)."""
+    generator = np.random.default_rng(seed)
+    x = (generator.random((40, 6)) < 0.4).astype(float)
+    counts = generator.integers(0, 4, (40, n_fits)).astype(float)
+    shares = generator.dirichlet(np.ones(max(2, n_outputs)), (40, n_fits))
+    truths = counts[:, :, None] * shares
+    return x, counts, truths if n_outputs > 1 else truths[:, :, :1]
+
+
+def slope(x: np.ndarray, counts: np.ndarray, truths: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The gradient of one objective, (F + 1, K), written out apart from the solver."""
+    scores = x @ weights[:-1] + weights[-1]
+    if truths.shape[1] == 1:
+        probs = 1 / (1 + np.exp(-scores))
+    else:
+        probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    residual = counts[:, None] * probs - truths
+    penalty = np.vstack([weights[:-1], np.zeros((1, truths.shape[1]))])
+    return C * np.vstack([x.T @ residual, residual.sum(axis=0)]) + penalty
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from([1, 3, 4]), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_slopes_are_zero_where_a_regression_ends(
+    seed: int, n_fits: int, n_outputs: int, dense: bool
+) -> None:
+    x, counts, truths = problem(seed, n_fits, n_outputs)
+    weights = fit(x if dense else sparse.csr_array(x), counts, truths, C)
+    for own in range(n_fits):
+        left = slope(x, counts[:, own], truths[:, own], weights[:, own])
+        assert np.abs(left).max() < 1e-4
+
+
+@given(st.integers(0, 10_000), st.integers(2, 7), st.sampled_from([1, 3]))
+@settings(deadline=None, max_examples=40)
+def test_who_stands_beside_changes_no_digit(seed: int, n_fits: int, n_outputs: int) -> None:
+    x, counts, truths = problem(seed, n_fits, n_outputs)
+    together = fit(sparse.csr_array(x), counts, truths, C)
+    alone = fit(sparse.csr_array(x), counts[:, 1:2], truths[:, 1:2], C)
+    np.testing.assert_array_equal(together[:, 1], alone[:, 0])
+
+
+def test_a_general_optimiser_finds_the_same_optimum() -> None:
+    x, counts, truths = problem(3, 1)
+
+    def objective(weights: np.ndarray) -> float:
+        scores = x @ weights[:-1] + weights[-1]
+        losses = counts[:, 0] * np.logaddexp(0, scores) - truths[:, 0, 0] * scores
+        return float(C * losses.sum() + 0.5 * (weights[:-1] ** 2).sum())
+
+    found = optimize.minimize(objective, np.zeros(7), method="BFGS", options={"gtol": 1e-8}).x
+    np.testing.assert_allclose(fit(x, counts, truths, C)[:, 0, 0], found, atol=1e-5)
+
+
+def test_an_item_that_counts_twice_is_two_items() -> None:
+    x, counts, truths = problem(4, 1)
+    rows = np.repeat(np.arange(40), counts[:, 0].astype(int))
+    shares = (truths[:, 0] / np.maximum(counts, 1))[rows][:, None]
+    spelled_out = fit(x[rows], np.ones((len(rows), 1)), shares, C)
+    np.testing.assert_allclose(fit(x, counts, truths, C), spelled_out, atol=1e-5)
+
+
+def test_an_unknown_feature_weighs_nothing() -> None:
+    x, counts, truths = problem(5, 2)
+    known = np.ones((6, 2), bool)
+    known[2, 1] = False
+    weights = fit(sparse.csr_array(x), counts, truths, C, known)
+    assert weights[2, 1, 0] == 0
+    assert weights[2, 0, 0] != 0
+
+
+def test_an_unknown_feature_is_a_feature_less() -> None:
+    x, counts, truths = problem(5, 1)
+    known = np.arange(6)[:, None] != 2
+    weights = fit(sparse.csr_array(x), counts, truths, C, known)
+    without = fit(sparse.csr_array(np.delete(x, 2, axis=1)), counts, truths, C)
+    np.testing.assert_allclose(np.delete(weights, 2, axis=0), without, atol=1e-5)
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_labels_that_are_all_the_same_end_at_finite_weights(label: float) -> None:
+    x, _, _ = problem(6, 1)
+    counts = np.ones((40, 1))
+    weights = fit(sparse.csr_array(x), counts, np.full((40, 1, 1), label), C)
+    probs = 1 / (1 + np.exp(-decide(x, weights)))
+    assert np.isfinite(weights).all()
+    assert np.abs(probs - label).max() < 1e-3
+
+
+def test_a_group_that_no_item_has_is_hardly_ever_predicted() -> None:
+    x, counts, truths = problem(7, 1, 3)
+    truths[..., 2] = 0
+    counts = truths.sum(axis=2)
+    scores = decide(x, fit(sparse.csr_array(x), counts, truths, C))[:, 0]
+    probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    assert probs[:, 2].max() < 1e-3
