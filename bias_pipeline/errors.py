@@ -46,6 +46,10 @@ class ResourceError(BiasPipelineError):
     exit_code = 5
 
 
+class AbsentModelError(ResourceError):
+    """Published weights that a metric needs and that are not there; ``metric=all`` goes on."""
+
+
 def refused_by_system(error: OSError) -> ResourceError:
     """What the system refused, as a sentence.
 

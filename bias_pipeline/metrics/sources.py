@@ -128,6 +128,13 @@ RELIC_2023 = Source(
     "article",
     doi="10.5281/zenodo.8173741",
 )
+SABIR_2023 = Source(
+    "sabir2023lipstick",
+    ("Sabir, Ahmed", "Padró, Lluís"),
+    "Women Wearing Lipstick: Measuring the Bias Between an Object and Its Related Gender",
+    2023,
+    "Findings of EMNLP",
+)
 SESHADRI_2024 = Source(
     "seshadri2024",
     ("Seshadri, Preethi", "Singh, Sameer", "Elazar, Yanai"),

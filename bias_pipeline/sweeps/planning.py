@@ -10,13 +10,14 @@ from pathlib import Path
 from bias_pipeline.catalogue import costs
 from bias_pipeline.config.compose import Cell, cell_of, check_captioners, composer
 from bias_pipeline.config.overrides import jobs_of
-from bias_pipeline.errors import BiasPipelineError, NotApplicableError, SweepError
+from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import say
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.launch import Sweep, differing, prepare
 
+_PASSED_OVER = (NotApplicableError, AbsentModelError)
 _MEASURED = ("ngram", "")  # the encoders whose costs are known beforehand
 
 
@@ -60,7 +61,7 @@ def foretell(words: Sequence[str], *, lenient: bool = False) -> int:
     if len(failed) == len(planned):
         raise failed[0]
     if lenient or sweep.of_all:
-        failed = [error for error in failed if not isinstance(error, NotApplicableError)]
+        failed = [error for error in failed if not isinstance(error, _PASSED_OVER)]
     return SweepError.exit_code if failed else 0
 
 
@@ -77,6 +78,7 @@ def plan(sweep: Sweep) -> list[Planned]:
 
 def _planned(overrides: Sequence[str], cell: Cell, store: ResultStore, seen: set[str]) -> Planned:
     try:
+        cell.require()
         name = cell.run_id(cell.corpus())
     except BiasPipelineError as error:
         return Planned("", overrides, "fails", error=error)

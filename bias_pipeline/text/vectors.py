@@ -122,13 +122,12 @@ def files_of(source: str) -> list[Path]:
         return sorted(own for own in path.iterdir() if own.suffix in (".json", ".safetensors"))
     if not path.is_file():
         raise ResourceError(
-            f"alignment.vectors={source}: no such file or folder (relative paths start at "
+            f"vectors={source}: no such file or folder (relative paths start at "
             f"{Path.cwd()}); {GLOVE_NAME} is the installed package"
         )
     if path.suffix != ".bin" and path.name.removesuffix(".gz").rpartition(".")[2] not in _TEXT:
         raise UsageError(
-            f"alignment.vectors={source}: a file of vectors ends in .txt, .vec, .txt.gz, .vec.gz "
-            "or .bin"
+            f"vectors={source}: a file of vectors ends in .txt, .vec, .txt.gz, .vec.gz or .bin"
         )
     return [path]
 

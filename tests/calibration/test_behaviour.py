@@ -33,6 +33,7 @@ from bias_pipeline.metrics.counting import (
 )
 from bias_pipeline.metrics.language import quality
 from bias_pipeline.scoring import Accuracy
+from tests.tiny_models import tiny_weights
 
 SEEDS = (0, 12, 456, 789)
 FEW = ("stats.resamples=30", "probe.cache=null", "encoder=ngram")
@@ -92,6 +93,7 @@ def metric(name: str) -> Metric:
         "gender_ratio": lambda: gender_ratio.GenderRatio(*plain, numerator="male"),
         "group_accuracy": lambda: group_accuracy.GroupAccuracy(*plain),
         "quality": lambda: quality.Quality(*plain),
+        "gender_score": lambda: composed("gender_score", FEW[0], *tiny_weights()),
     }.get(name, lambda: composed(name, FEW[0]))()
 
 

@@ -45,6 +45,7 @@ CELLS: dict[str, tuple[str, ...]] = {
     "group_accuracy": ("metric=group_accuracy",),
     "cooccurrence": ("metric=cooccurrence",),
     "quality": ("metric=quality",),
+    "gender_distance": ("metric=gender_distance",),
     "lstm": ("encoder=lstm", *NET),
     "bilstm, stacked": ("encoder=bilstm", "probe.ensemble=2", *NET),
     "birnn, mlp": ("encoder=birnn", *NET, "head=mlp3"),

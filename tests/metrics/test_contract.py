@@ -30,6 +30,7 @@ from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.report.tables import interval, markdown, print_results
 from bias_pipeline.results.store import Result, ResultStore, rows_csv
+from tests.tiny_models import tiny_weights
 
 NAMES = choices_of(conf_dir() / "metric")
 SEEDS = (0, 12, 456)
@@ -56,9 +57,13 @@ FURTHER: dict[str, tuple[str, ...]] = {
 }
 
 
+def further(name: str) -> tuple[str, ...]:
+    return tiny_weights() if name == "gender_score" else FURTHER.get(name, ())
+
+
 @cache
 def cell(name: str, *words: str) -> compose.Cell:
-    return compose.cell([f"metric={name}", *WORDS, *FURTHER.get(name, ()), *words])
+    return compose.cell([f"metric={name}", *WORDS, *further(name), *words])
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,142 @@
+"""Language models as judges of texts: each text is scored once for all who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.extras import GGUF
+from bias_pipeline.models.gguf import KIND as GGUF_KIND
+from bias_pipeline.models.gguf import find_gguf, unpacked
+from bias_pipeline.models.likelihoods import COLUMNS, KINDS, Kind, Likelihoods, pooled
+from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+
+if TYPE_CHECKING:
+    from bias_pipeline.inference.blocks import BlockStore
+
+VERSION = 1  # raise it whenever any number that is kept changes
+
+FloatArray = npt.NDArray[np.float64]
+Term = Literal["arithmetic", "geometric", "total", "cloze"]
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A causal or masked language model that says how likely texts are.
+
+    Attributes:
+        model: a folder, a ``.gguf`` file, or a name on the hub.
+        revision: of a name on the hub.
+        kind: what the model is; see :class:`~bias_pipeline.models.likelihoods.Likelihoods`.
+        term: how the probabilities of a text's tokens become one, see
+            :func:`~bias_pipeline.models.likelihoods.pooled`.
+        bos: whether a causal model first sees its token for the beginning.
+        eos: whether the token that ends a text is scored too; masked models have none.
+        device: where to compute; ``auto`` is the first GPU if there is one.
+        cache: folder of what is kept, None to keep nothing.
+
+    Example:
+        >>> LanguageModel("gpt2").term
+        'arithmetic'
+    """
+
+    model: str
+    revision: str = MAIN
+    kind: Kind = "causal"
+    term: Term = "arithmetic"
+    bos: bool = True
+    eos: bool = True
+    device: str = "auto"
+    cache: str | None = None
+
+    @property
+    def found(self) -> Pretrained:
+        """The model on disk; a quantised one need not be unpacked yet.
+
+        Raises:
+            BiasPipelineError: if it is not there, is of the other kind, or cannot be used.
+        """
+        found = find_gguf(self.model, self.revision) or find_pretrained(
+            self.model, [own for kinds in KINDS.values() for own in kinds], revision=self.revision
+        )
+        if found.kind not in (*KINDS[self.kind], *((GGUF_KIND,) if self.kind == "causal" else ())):
+            raise self._of_the_other_kind(found.kind)
+        return found
+
+    def _of_the_other_kind(self, kind: str) -> DataError:
+        other = {"causal": "masked", "masked": "causal"}[self.kind]
+        return DataError(
+            f"{self.model}: a {kind} is a {other} language model and cannot be asked as a "
+            f"{self.kind} one; set metric.lm_kind={other}"
+        )
+
+    def require(self) -> None:
+        """Know before any work that the model is there, and what reads it.
+
+        Raises:
+            BiasPipelineError: naming what is not.
+        """
+        model = self.found
+        if model.kind == GGUF_KIND and not model.folder.is_dir():
+            GGUF.require()
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """What decides the numbers that are kept: the model by its digests, wherever it lies."""
+        return {
+            "job": "likelihood",
+            "version": VERSION,
+            "kind": self.kind,
+            "bos": self.bos,
+            "files": dict(self.found.files),
+        }
+
+    def log_likelihood(self, texts: Sequence[str]) -> FloatArray:
+        """(N,) log P of each text; texts that were scored before are not scored again.
+
+        Raises:
+            BiasPipelineError: if the model cannot be loaded, or a text cannot be scored.
+        """
+        distinct = list(dict.fromkeys(texts))
+        place = {text: row for row, text in enumerate(distinct)}
+        numbers, end = self._numbers(distinct), self.eos and self.kind == "causal"
+        if end and np.isnan(numbers[:, COLUMNS.index("end")]).any():
+            raise DataError(
+                f"{self.model}: has no token that ends a text; metric.eos=false does without"
+            )
+        return pooled(numbers, self.term, end=end)[[place[text] for text in texts]]
+
+    def _numbers(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        from bias_pipeline.inference.texts import embed_missing, vectors_from
+
+        if not texts:
+            return np.empty((0, len(COLUMNS)), np.float32)
+        if self.cache is None:
+            return self._load().embed(texts)
+        embed_missing(texts, self._store(), self._load)
+        return vectors_from(texts, self._store())
+
+    def _store(self) -> BlockStore:
+        from bias_pipeline.inference.blocks import BlockStore
+
+        return BlockStore(Path(str(self.cache)), self.spec, self.model)
+
+    def _load(self) -> Likelihoods:
+        model = unpacked(self.found)
+        if model.kind not in KINDS[self.kind]:
+            raise ResourceError(f"{self.model}: models of type {model.kind!r} cannot be asked")
+        return _loaded(model, self.kind, self.bos, self.device)
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
+    """The model that was asked last."""
+    return Likelihoods(model, kind, bos, device_of(device))

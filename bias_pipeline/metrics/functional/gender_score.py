@@ -1,0 +1,113 @@
+"""Belief revision and bias ratios of the Gender Score (Sabir and Padro 2023)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def revision(similarity: FloatArray, probability: FloatArray) -> FloatArray:
+    """(...) the exponent alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)), in [0, inf].
+
+    1 revises nothing (no similarity, or an object that is everywhere), 0 revises to certainty.
+
+    Args:
+        similarity: (...) of caption and object; what rounding or an odd encoder puts outside of
+            [-1, 1] is clamped, as there the exponent is no real number.
+        probability: (...) P(c) of the object, in [0, 1].
+
+    Source: Sabir and Padro 2023, section 4, after Blok et al. 2003.
+
+    Example:
+        >>> revision(np.array([0.0, 1.0, 0.5]), np.array([0.3, 0.3, 0.0])).round(3).tolist()
+        [1.0, 0.0, 0.333]
+    """
+    bounded = np.clip(similarity, -1.0, 1.0)
+    informative = 1.0 - np.asarray(probability, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log1p(-bounded) - np.log1p(bounded)
+        exponent: FloatArray = np.exp(np.where(informative == 0, 0.0, logs * informative))
+    return np.where(np.isnan(similarity), np.nan, exponent)
+
+
+def gender_score(
+    likelihood: FloatArray, similarity: FloatArray, probability: FloatArray
+) -> FloatArray:
+    """(...) P(g)^alpha, a caption's likelihood revised by an object in the picture, in [0, 1].
+
+    Args:
+        likelihood: (...) P(g) of the caption, in [0, 1].
+        similarity: see :func:`revision`.
+        probability: see there.
+
+    Source: Sabir and Padro 2023, eq. 3.
+
+    Example:
+        >>> found = gender_score(np.array(0.2), np.array(0.5), np.array(0.0))
+        >>> float(found.round(4))
+        0.5848
+    """
+    found: FloatArray = np.power(likelihood, revision(similarity, probability))
+    return found
+
+
+def bias_ratio(values: FloatArray, first: int = 0) -> FloatArray:
+    """(...) share of one group in the sum over groups, eq. 1 for two: s(m) / (s(m) + s(w)).
+
+    NaN unless every value is above 0: a cosine that is not makes the share leave [0, 1].
+
+    Args:
+        values: (..., K) a value for each group.
+        first: whose share.
+
+    Source: Sabir and Padro 2023, eq. 1.
+
+    Example:
+        >>> bias_ratio(np.array([[0.3, 0.1], [0.3, -0.1]])).round(3).tolist()
+        [0.75, nan]
+    """
+    positive = (values > 0).all(axis=-1)
+    total = np.where(positive, values.sum(axis=-1), np.nan)
+    found: FloatArray = values[..., first] / total
+    return found
+
+
+def ratio_to_neutral(group: FloatArray, neutral: FloatArray) -> FloatArray:
+    """(...) s(group) / s(person), eq. 2; NaN unless both are above 0.
+
+    Source: Sabir and Padro 2023, eq. 2.
+
+    Example:
+        >>> ratio_to_neutral(np.array([0.06, 0.1]), np.array([0.08, 0.0])).round(3).tolist()
+        [0.75, nan]
+    """
+    sound = (group > 0) & (neutral > 0)
+    return np.divide(group, neutral, out=np.full(np.shape(group), np.nan), where=sound)
+
+
+def estimated(scores: FloatArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """The group whose word makes each caption likeliest, and whether others do as well.
+
+    Ties go to the first group, as published; NaN throughout is no group, -1.
+
+    Args:
+        scores: (N, K) of the same caption told of each group.
+
+    Returns:
+        (N,) groups and (N,) whether several groups have the highest score.
+
+    Source: Sabir and Padro 2023, section 5, Gender Score Estimation.
+
+    Example:
+        >>> groups, ties = estimated(np.array([[0.2, 0.3], [0.5, 0.5]]))
+        >>> groups.tolist(), ties.tolist()
+        ([1, 0], [False, True])
+    """
+    known = np.asarray(np.isfinite(scores).all(axis=1))
+    sound = np.where(known[:, None], scores, 0.0)
+    best = np.where(known, sound.argmax(axis=1), -1)
+    several = (sound == sound.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return best.astype(np.int64), known & several

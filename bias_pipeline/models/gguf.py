@@ -1,0 +1,184 @@
+"""Language models in one quantised file (GGUF), turned into weights that transformers reads.
+
+That takes a minute or two and is done once: the weights lie in the user's cache under the digest of
+the file they come from, so a moved file is the same model and a changed one another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.errors import DataError, ResourceError, refused_by_system
+from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.extras import GGUF, package_folder
+from bias_pipeline.io.terminal import warn
+from bias_pipeline.models.places import CARRIED, MAIN
+from bias_pipeline.models.pretrained import WEIGHTS, Pretrained
+
+ENDING = ".gguf"
+KIND = "gguf"  # what a model is called whose own kind is not read yet
+VERSION = 1  # raise it whenever the weights that are written change
+_MAGIC = b"GGUF"
+
+
+def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
+    """A quantised model, by its file or as a package carries it; nothing is read but its digest.
+
+    Args:
+        name: a file that ends in ``.gguf``, or a name on the hub that a package carries.
+        revision: of a name.
+
+    Returns:
+        Where its weights are or will be, see :func:`unpacked`; None if it is none of the two.
+
+    Raises:
+        ResourceError: if the file is absent.
+        DataError: if it is no GGUF.
+    """
+    carried = CARRIED.get(name)
+    if carried is not None and carried.parts and revision == MAIN:
+        there = all(path is not None and path.is_file() for path in _parts(carried.parts))
+        return _described(name, carried.sha256, f"the package {carried.package}") if there else None
+    path = Path(name).expanduser()
+    if path.suffix != ENDING:
+        return None
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except OSError as error:
+        raise refused_by_system(error) from error
+    if magic != _MAGIC:
+        raise DataError(f"{name}: is no GGUF file; give one, a folder, or a name on the hub")
+    return _described(name, digest_of(path), "a file")
+
+
+def _described(name: str, digest: str, source: str) -> Pretrained:
+    folder = user_cache() / KIND / f"{digest[:16]}-{VERSION}"
+    return Pretrained(name, folder, KIND, {KIND: digest, "unpacked by": str(VERSION)}, source)
+
+
+def user_cache() -> Path:
+    """The folder in which this user's machine keeps what takes long to make."""
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(root).expanduser() / "bias_pipeline"
+
+
+def unpacked(model: Pretrained) -> Pretrained:
+    """The same model with its weights in a folder; other models as they are.
+
+    Several processes may ask at once: one works, the others wait. A folder appears whole or not at
+    all.
+
+    Raises:
+        DataError: if the file is not what its digest says, or cannot be read.
+        ResourceError: if packages that read it are absent, or the cache cannot be written.
+    """
+    if model.kind != KIND:
+        return model
+    if not (model.folder / WEIGHTS).is_file():
+        GGUF.require()
+        try:
+            model.folder.parent.mkdir(parents=True, exist_ok=True)
+            with _alone(model.folder.with_suffix(".lock")):
+                if not (model.folder / WEIGHTS).is_file():
+                    warn(f"{model.name}: is unpacked, once, into {model.folder}; a few minutes")
+                    _unpack(model)
+        except OSError as error:
+            raise ResourceError(
+                f"{model.folder.parent}: cannot be written ({error.strerror}); the weights of "
+                f"{model.name} take four bytes each there (XDG_CACHE_HOME chooses another place)"
+            ) from error
+    config = json.loads((model.folder / "config.json").read_text(encoding="utf-8"))
+    kind = str(config.get("model_type"))
+    # Its vocabulary is in the same file; the digest of that file speaks for both.
+    files = {**model.files, "tokenizer.json": model.files[KIND]}
+    return Pretrained(model.name, model.folder, kind, files, model.source)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _unpack(model: Pretrained) -> None:
+    with tempfile.TemporaryDirectory(dir=model.folder.parent) as folder:
+        whole = _whole(model, Path(folder))
+        made = Path(folder, "model")
+        made.mkdir()
+        try:
+            _write(*read_gguf(whole), made)
+        except (ImportError, MemoryError, OSError):
+            raise
+        except Exception as error:  # whatever a broken file makes of the library
+            told = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DataError(f"{model.name}: cannot be read as a language model ({told})") from error
+        made.rename(model.folder)
+
+
+def _whole(model: Pretrained, folder: Path) -> Path:
+    """The file in one piece, and what its digest says."""
+    carried = CARRIED.get(model.name)
+    if carried is None:
+        return Path(model.name).expanduser().resolve()
+    whole = folder / f"model{ENDING}"
+    with whole.open("wb") as file:
+        for part in _parts(carried.parts):
+            assert part is not None
+            with part.open("rb") as own:
+                shutil.copyfileobj(own, file, 1 << 20)
+    if digest_of(whole) != carried.sha256:
+        raise DataError(
+            f"{model.name}: in {model.source} are other weights than those that were published; "
+            "install the package anew"
+        )
+    return whole
+
+
+def _parts(names: tuple[str, ...]) -> Iterator[Path | None]:
+    for name in names:
+        module, _, inside = name.partition("/")
+        folder = package_folder(module)
+        yield None if folder is None else folder / inside
+
+
+def read_gguf(path: Path) -> tuple[Any, Any]:
+    """The network (float32) and the tokenizer in a file."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging as library
+
+    library.set_verbosity_error()  # type: ignore[no-untyped-call]
+    library.disable_progress_bar()  # type: ignore[no-untyped-call]
+    told = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
+    with redirect_stderr(StringIO()):  # a bar of the library's own, which heeds no setting
+        network: Any = AutoModelForCausalLM.from_pretrained(path.parent, **told)
+        return network.to(torch.float32), AutoTokenizer.from_pretrained(path.parent, **told)
+
+
+def _write(network: Any, tokenizer: Any, folder: Path) -> None:
+    """As ``save_pretrained`` does, which refuses models that were quantised."""
+    from safetensors.torch import save_file
+
+    tied = bool(network.config.tie_word_embeddings)
+    weights = {
+        name: weight.contiguous()
+        for name, weight in network.state_dict().items()
+        if not (tied and name == "lm_head.weight")
+    }
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    (folder / WEIGHTS).chmod(0o644)
+    config = network.config.to_dict()
+    config.pop("quantization_config", None)
+    (folder / "config.json").write_text(json.dumps(config, default=str, indent=1))
+    tokenizer.save_pretrained(folder)

@@ -1,0 +1,101 @@
+"""Language models as judges: nothing is scored twice, and wrong models are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.inference.language_model import LanguageModel
+from bias_pipeline.models.likelihoods import Likelihoods
+from tests.tiny_models import write_causal, write_masked
+
+TEXTS = ["a man rides", "a woman rides", "a dog", "a man rides"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return write_causal(root / "causal"), write_masked(root / "masked")
+
+
+@pytest.fixture
+def model(folders: tuple[Path, Path], tmp_path: Path) -> LanguageModel:
+    return LanguageModel(str(folders[0]), cache=str(tmp_path / "kept"))
+
+
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that any model scores."""
+    seen: list[str] = []
+    embed = Likelihoods.embed
+
+    def watched(self: Likelihoods, texts: Any) -> Any:
+        seen.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(Likelihoods, "embed", watched)
+    return seen
+
+
+def test_each_distinct_text_is_scored_once(model: LanguageModel, scored: list[str]) -> None:
+    model.log_likelihood(TEXTS)
+    model.log_likelihood([*TEXTS, "a horse"])
+    assert sorted(scored) == sorted({*TEXTS, "a horse"})
+
+
+def test_other_poolings_read_what_is_kept(model: LanguageModel, scored: list[str]) -> None:
+    found = [
+        replace(model, term=term, eos=eos).log_likelihood(TEXTS)
+        for term in ("arithmetic", "geometric", "total", "cloze")
+        for eos in (True, False)
+    ]
+    assert len(scored) == 3
+    assert len({tuple(own.round(6)) for own in found}) == 7  # the end plays no part in cloze
+
+
+def test_repeated_texts_have_equal_scores(model: LanguageModel) -> None:
+    found = model.log_likelihood(TEXTS)
+    assert found[0] == found[3] != found[1]
+
+
+def test_what_is_kept_is_what_is_computed(model: LanguageModel) -> None:
+    fresh = replace(model, cache=None).log_likelihood(TEXTS)
+    np.testing.assert_allclose(model.log_likelihood(TEXTS), fresh, rtol=1e-5)
+
+
+def test_the_beginning_is_kept_apart(model: LanguageModel) -> None:
+    with_it, without = (replace(model, bos=own).log_likelihood(TEXTS) for own in (True, False))
+    assert (with_it != without).all()
+
+
+def test_no_texts_are_no_work(model: LanguageModel, scored: list[str]) -> None:
+    assert (len(model.log_likelihood([])), scored) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "other"), [(0, "masked", "causal"), (1, "causal", "masked")]
+)
+def test_a_model_of_the_other_kind_is_refused(
+    folders: tuple[Path, Path], place: int, kind: Any, other: str
+) -> None:
+    with pytest.raises(DataError, match=f"set metric.lm_kind={other}"):
+        LanguageModel(str(folders[place]), kind=kind).require()
+
+
+def test_a_masked_model_has_no_end(folders: tuple[Path, Path]) -> None:
+    model = LanguageModel(str(folders[1]), kind="masked")
+    assert np.isfinite(model.log_likelihood(TEXTS)).all()
+
+
+def test_a_model_without_an_end_is_refused(tmp_path: Path) -> None:
+    write_causal(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(path.read_text().replace('"eos_token": "[SEP]"', '"eos_token": null'))
+    with pytest.raises(DataError, match=r"metric.eos=false does without"):
+        LanguageModel(str(tmp_path)).log_likelihood(TEXTS)
+    assert LanguageModel(str(tmp_path), eos=False).log_likelihood(TEXTS).shape == (4,)

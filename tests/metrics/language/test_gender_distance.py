@@ -1,0 +1,223 @@
+"""Gender-object distance: worked cases on real GloVe, a tiny corpus by hand, and refusals."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import NotApplicableError, ResourceError, UsageError
+from bias_pipeline.metrics.functional.gender_distance import cosines, mean_cosines
+from bias_pipeline.metrics.functional.gender_score import bias_ratio, ratio_to_neutral
+from bias_pipeline.metrics.language.gender_distance import GenderDistance
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.vectors import word_vectors
+from tests.corpora import DATA, make_corpus
+from tests.oracles import oracle
+from tests.tiny_models import language_models
+
+FEW = Bootstrap(resamples=20)
+WORDS = {"male": ["man", "men"], "female": ["woman", "women"]}
+GENDER = Attribute("gender", tuple(WORDS), WORDS, {})
+THINGS = ("person", "tie", "hot dog", "oven", "zzz")
+TASKS = TaskVocabulary("things", {name: name for name in THINGS})
+VECTORS = {
+    "man": (1.0, 0.0), "woman": (0.0, 1.0), "person": (1.0, 1.0), "tie": (0.8, 0.6),
+    "oven": (0.6, 0.8), "hot": (1.0, 0.0), "dog": (0.0, 1.0), "against": (-0.6, 0.8),
+}  # fmt: skip
+MODEL = ["a man with a tie", "a woman by an oven", "a man eats a hot dog", "a person with a tie"]
+HUMAN = [
+    ["a man"],
+    ["a woman by an oven", "a man by an oven"],
+    ["a woman with a hot dog"],
+    ["a tie"],
+]
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("vectors") / "tiny.txt"
+    path.write_text("".join(f"{w} {x} {y}\n" for w, (x, y) in VECTORS.items()))
+    return str(path)
+
+
+def corpus(model: list[str] = MODEL, human: list[list[str]] | None = HUMAN) -> Corpus:
+    return make_corpus(
+        [
+            Record(str(k), text, tuple(human[k]) if human else (), {"gender": "mfmf"[k]})
+            for k, text in enumerate(model)
+        ]
+    )
+
+
+def metric(vectors: str, **options: Any) -> GenderDistance:
+    return GenderDistance(GENDER, TASKS, FEW, vectors, **{"min_support": 1, **options})
+
+
+def values(vectors: str, found: Corpus | None = None, **options: Any) -> dict[str, float]:
+    parts = metric(vectors, **options).compute(found or corpus(), splits=[]).parts
+    return {str(name): part.estimate.value for name, part in parts.items()}
+
+
+# --- the worked cases on the shared GloVe file
+
+
+def glove() -> dict[str, Any]:
+    return oracle("gender_score")["glove_50d_distances"]
+
+
+@pytest.fixture(scope="module")
+def near() -> tuple[list[str], np.ndarray]:
+    path = DATA / "glove" / "glove.6B.50d.txt.gz"
+    if not path.is_file():
+        pytest.skip(f"no GloVe vectors at {path}")
+    names = list(glove()["rows"])
+    found = word_vectors(str(path), {*names, "man", "woman", "person"})
+    return names, cosines(found.rows(names), found.rows(["man", "woman", "person"]))
+
+
+def test_cosines_of_glove(near: tuple[list[str], np.ndarray]) -> None:
+    names, found = near
+    for name, own in zip(names, found, strict=True):
+        case = glove()["rows"][name]
+        expected = [case[word] for word in ("man", "woman", "person")]
+        np.testing.assert_allclose(own, expected, atol=1e-6)
+
+
+def test_an_objects_ratio_where_its_cosines_are_positive(
+    near: tuple[list[str], np.ndarray],
+) -> None:
+    names, found = near
+    ratios = bias_ratio(found[:, :2])
+    for name, own, ratio in zip(names, found, ratios, strict=True):
+        if (own[:2] > 0).all():
+            assert ratio == pytest.approx(glove()["rows"][name]["to_m"], abs=1e-6)
+        else:
+            assert math.isnan(ratio)
+
+
+def test_the_ratio_of_averages(near: tuple[list[str], np.ndarray]) -> None:
+    names, found = near
+    means = mean_cosines(np.ones(len(names)), found)
+    case = glove()
+    np.testing.assert_allclose(
+        means, [case["avg"][k] for k in ("man", "woman", "person")], atol=1e-6
+    )
+    assert bias_ratio(means[None, :2])[0] == pytest.approx(case["to_m_from_averages"], abs=1e-6)
+    for k, name in enumerate(("ratio_to_n_man", "ratio_to_n_woman")):
+        assert ratio_to_neutral(means[k], means[2]) == pytest.approx(case[name], abs=1e-6)
+
+
+# --- by hand
+
+
+def test_a_distance_is_the_mean_over_what_is_named(vectors: str) -> None:
+    found = values(vectors)
+    hot_dog = math.sqrt(0.5)  # the mean of two words
+    assert found["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
+    assert found["distance:female:model"] == pytest.approx((0.6 + 0.8 + hot_dog + 0.6) / 4)
+
+
+def test_a_side_is_the_first_groups_share_in_the_averages(vectors: str) -> None:
+    found = values(vectors)
+    male, female = found["distance:male:model"], found["distance:female:model"]
+    assert found["model"] == pytest.approx(male / (male + female))
+
+
+def test_people_are_read_position_by_position(vectors: str) -> None:
+    hot_dog = math.sqrt(0.5)
+    first, second = (0.6 + hot_dog + 0.8) / 3, 0.6
+    assert values(vectors)["distance:male:human"] == pytest.approx((first + second) / 2)
+
+
+def test_a_ratio_to_the_neutral_word(vectors: str) -> None:
+    found = values(vectors)
+    expected = found["distance:male:model"] / found["distance:person:model"]
+    assert found["to_neutral:male:model"] == pytest.approx(expected)
+
+
+def test_cooccurrence_is_of_captions_that_name_one_group(vectors: str) -> None:
+    found = values(vectors)
+    assert found["cooccurrence:model"] == pytest.approx(2 / 3)
+    assert found["cooccurrence:oven:human"] == pytest.approx(1 / 2)
+
+
+def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors: str) -> None:
+    """The paper's Table 3; people name a man in 1 and a woman in 2 first captions of the four."""
+    found = values(vectors, positions=1)
+    assert (found["leakage:male"], found["leakage:female"]) == (2.0, 0.5)
+
+
+def test_whom_captions_name_does_not_move_the_distance(vectors: str) -> None:
+    women = [text.replace("man", "woman").replace("wowoman", "woman") for text in MODEL]
+    assert values(vectors, corpus(women))["score"] == pytest.approx(values(vectors)["score"])
+
+
+def test_other_things_move_it(vectors: str) -> None:
+    ovens = [text.replace("tie", "oven") for text in MODEL]
+    assert values(vectors, corpus(ovens))["score"] < values(vectors)["score"]
+
+
+def test_captions_like_peoples_score_0(vectors: str) -> None:
+    assert values(vectors, corpus(human=[[text] for text in MODEL]))["score"] == 0
+
+
+# --- words without a vector, names of one's own
+
+
+@pytest.mark.parametrize(("oov", "expected"), [("zero", 0.4), ("skip", 0.8)])
+def test_a_word_without_a_vector(oov: Any, expected: float, vectors: str) -> None:
+    found = values(vectors, corpus(["a man with a tie", "a zzz", "a man", "a man"]), oov=oov)
+    assert found["distance:male:model"] == pytest.approx(expected)
+
+
+def test_names_of_ones_own_are_objects(vectors: str) -> None:
+    named = corpus(["a man against a tie", "a woman", "a man", "a man"])
+    found = values(vectors, named, objects=["tie", "against"])
+    assert found["cooccurrence:against:model"] == 1.0
+    assert math.isnan(found["object:against"])  # one cosine is below 0
+    assert found["object:tie"] == pytest.approx(0.8 / 1.4)
+
+
+def test_the_table_says_whom_an_object_is_nearest_to(vectors: str) -> None:
+    lines = metric(vectors).compute(corpus(), splits=[]).tables["objects"]
+    first = lines[0]
+    assert (first["object"], first["captions"], first["with male"]) == ("tie", 2, 1)
+    assert {line["object"]: line["nearest"] for line in lines}["tie"] == "person"
+
+
+def test_a_sentence_encoder_stands_in_for_vectors(tmp_path: Path) -> None:
+    _, bert = language_models()
+    own = {"sentence_encoder": str(bert), "device": "cpu", "cache": str(tmp_path)}
+    found = values("glove", corpus(), **own)
+    assert math.isfinite(found["distance:male:model"])
+    assert list(tmp_path.rglob("*.block"))
+
+
+# --- refusals
+
+
+def test_no_object_with_a_vector_is_told(vectors: str) -> None:
+    with pytest.raises(NotApplicableError, match="none of the 1 objects has a vector"):
+        values(vectors, objects=["qqq"], oov="skip")
+
+
+@pytest.mark.parametrize("objects", [[], [" "], ["tie", "Tie"]])
+def test_names_must_be_distinct_names(vectors: str, objects: list[str]) -> None:
+    with pytest.raises(UsageError, match="give distinct names of objects"):
+        metric(vectors, objects=objects)
+
+
+def test_absent_vectors_are_known_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="no such file"):
+        metric(str(tmp_path / "none.txt")).require()
+
+
+def test_an_absent_encoder_is_known_before_any_work() -> None:
+    with pytest.raises(ResourceError, match="models prefetch"):
+        metric("glove", sentence_encoder="princeton-nlp/sup-simcse-roberta-base").require()

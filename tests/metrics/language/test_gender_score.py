@@ -1,0 +1,257 @@
+"""The Gender Score: against a second, naive implementation, and what it must refuse."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.inference.language_model import LanguageModel
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.language.gender_score import GenderScore
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import make_corpus
+from tests.tiny_models import language_models
+
+FEW = Bootstrap(resamples=20)
+WORDS = {"male": ["man", "his"], "female": ["woman", "her"]}
+GENDER = Attribute("gender", tuple(WORDS), WORDS, {})
+TASKS = TaskVocabulary("things", {name: name for name in ("person", "dog", "horse", "umbrella")})
+SWAPS = {"man": "woman", "woman": "man", "his": "her", "her": "his"}
+MODEL = [
+    "a man rides his horse", "a woman rides a red horse", "a man with a dog on the beach",
+    "a woman with a dog", "a person on the beach", "a man and a woman",
+]  # fmt: skip
+HUMAN = [
+    ["a woman rides a horse"], ["a woman on a horse"], ["a man with a small dog"],
+    ["the woman with her dog"], ["a man on the beach"], ["a man"],
+]  # fmt: skip
+OBJECTS = [{"horse", "person"}, {"horse"}, {"dog", "umbrella"}, {"dog"}, {"umbrella"}, {"dog"}]
+LABELS = "mfmfmf"
+
+
+def metric(**options: Any) -> GenderScore:
+    causal, bert = language_models()
+    own: dict[str, Any] = {"terms": {"male": "man", "female": "woman"}, "min_support": 1, **options}
+    return GenderScore(
+        GENDER, TASKS, FEW, str(causal), sentence_encoder=str(bert), device="cpu", **own
+    )
+
+
+def corpus(
+    model: list[str] = MODEL,
+    human: list[list[str]] | None = HUMAN,
+    objects: list[set[str]] | None = OBJECTS,
+) -> Corpus:
+    return make_corpus(
+        [
+            Record(
+                str(k),
+                text,
+                tuple(human[k]) if human else (),
+                {"gender": LABELS[k]},
+                None if objects is None else frozenset(objects[k]),
+            )
+            for k, text in enumerate(model)
+        ]
+    )
+
+
+def parts(found: Corpus, **options: Any) -> dict[str, Part]:
+    return dict(metric(**options).compute(found, splits=[]).parts)
+
+
+def values(found: Corpus, **options: Any) -> dict[str, float]:
+    return {str(name): part.estimate.value for name, part in parts(found, **options).items()}
+
+
+# --- a second implementation, caption by caption
+
+
+def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[str, Any]:
+    """Scores of captions that name one group, by it; and the estimates."""
+    causal, bert = language_models()
+    lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
+    own: dict[str, Any] = {"male": [], "female": [], "estimate": [], "first": [], "all": []}
+    for text, objects in texts:
+        words = set(text.split())
+        named = [
+            g for g, w in (("male", {"man", "his"}), ("female", {"woman", "her"})) if words & w
+        ]
+        beside = sorted(objects - {"person"})
+        if len(named) != 1 or not beside:
+            continue
+        swapped = " ".join(SWAPS.get(word, word) for word in text.split())
+        told = {named[0]: text, ({"male", "female"} - set(named)).pop(): swapped}
+        scores, likely = {}, {}
+        for group, version in told.items():
+            p = float(np.exp(lm.log_likelihood([version])[0]))
+            y = encoder.vectors([version])[0]
+            each = []
+            for thing in beside:
+                o = encoder.vectors([thing])[0]
+                sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
+                each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - shares[thing])))
+            scores[group], likely[group] = sum(each) / len(each), p
+        own[named[0]].append(scores[named[0]])
+        own["estimate"].append(scores["male"] >= scores["female"])
+        own["first"].append(likely["male"])
+        own["all"].append(sum(likely.values()))
+    return own
+
+
+SHARES = {"horse": 2 / 6, "dog": 3 / 6, "umbrella": 2 / 6}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, float]:
+    return values(corpus())
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, dict[str, Any]]:
+    return {
+        "model": naive(list(zip(MODEL, OBJECTS, strict=True)), SHARES),
+        "human": naive([(own[0], o) for own, o in zip(HUMAN, OBJECTS, strict=True)], SHARES),
+    }
+
+
+@pytest.mark.parametrize("group", ["male", "female"])
+def test_a_groups_mean_is_that_of_its_captions(
+    group: str, found: dict[str, float], expected: dict[str, Any]
+) -> None:
+    assert found[f"gs:{group}"] == pytest.approx(np.mean(expected["model"][group]), rel=1e-5)
+
+
+@pytest.mark.parametrize("side", ["model", "human"])
+def test_a_side_is_the_first_groups_share_in_the_means(
+    side: str, found: dict[str, float], expected: dict[str, Any]
+) -> None:
+    male, female = (np.mean(expected[side][group]) for group in ("male", "female"))
+    assert found[side] == pytest.approx(male / (male + female), rel=1e-5)
+
+
+def test_the_score_is_the_models_less_peoples(found: dict[str, float]) -> None:
+    assert found["score"] == pytest.approx(found["model:paired"] - found["human:paired"])
+
+
+def test_the_estimate_is_how_often_the_first_group_scores_highest(
+    found: dict[str, float], expected: dict[str, Any]
+) -> None:
+    assert found["estimate:model"] == pytest.approx(np.mean(expected["model"]["estimate"]))
+
+
+def test_the_language_models_own_bias_is_of_the_same_captions_told_of_each_group(
+    found: dict[str, float], expected: dict[str, Any]
+) -> None:
+    own = expected["model"]
+    assert found["lm:own_bias"] == pytest.approx(sum(own["first"]) / sum(own["all"]), rel=1e-5)
+
+
+def test_captions_of_nobody_and_of_two_groups_are_not_scored() -> None:
+    found = metric().compute(corpus(), splits=[])
+    assert found.audit["model"]["captions"] == 4  # type: ignore[index]
+
+
+def test_pairs_weigh_as_many_as_they_are() -> None:
+    by_captions, by_pairs = (values(corpus(), weigh=own) for own in ("captions", "pairs"))
+    assert by_captions["gs:male"] != by_pairs["gs:male"]
+    assert by_captions["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
+
+
+# --- what moves it and what does not
+
+
+def test_captions_of_both_sides_alike_score_0() -> None:
+    found = values(corpus(human=[[text] for text in MODEL]))
+    assert found["score"] == 0
+
+
+def test_a_swap_of_all_groups_turns_the_score_around() -> None:
+    swapped = [" ".join(SWAPS.get(w, w) for w in text.split()) for text in MODEL]
+    one = values(corpus(human=[[text] for text in swapped]))
+    other = values(corpus(swapped, human=[[text] for text in MODEL]))
+    assert one["score"] == pytest.approx(-other["score"])
+
+
+def test_signs_and_case_do_not_matter() -> None:
+    loud = [f"{text.capitalize()}." for text in MODEL]
+    assert values(corpus(loud))["model"] == pytest.approx(values(corpus())["model"])
+
+
+def test_the_own_bias_stays_when_every_caption_is_told_of_one_group() -> None:
+    men = [text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]
+    assert values(corpus(men))["lm:own_bias"] == pytest.approx(values(corpus())["lm:own_bias"])
+
+
+def test_a_group_that_is_never_named_leaves_no_share() -> None:
+    men = [text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]
+    assert math.isnan(values(corpus(men))["model"])
+
+
+def test_the_own_bias_is_told_beside_the_score() -> None:
+    (told,) = (n for n in metric().compute(corpus(), splits=[]).notes if "own_bias" in n)
+    assert "of the likelihood of the same captions" in told
+
+
+# --- objects
+
+
+def test_an_objects_share_counts_its_captions() -> None:
+    found = values(corpus(), objects=["horse", "dog"])
+    assert found["cooccurrence:horse:model"] == 0.5
+    assert 0 < found["object:horse:model"] < 1
+
+
+def test_an_object_that_no_image_shows_is_told() -> None:
+    with pytest.raises(UsageError, match="no image shows 'hose'; did you mean 'horse'"):
+        values(corpus(), objects=["hose"])
+
+
+# --- refusals
+
+
+def test_without_objects_there_is_no_context() -> None:
+    with pytest.raises(NotApplicableError, match="has no objects for these images"):
+        values(corpus(objects=None))
+
+
+def test_people_alone_are_no_context() -> None:
+    with pytest.raises(NotApplicableError, match="has no objects"):
+        values(corpus(objects=[{"person"}] * len(MODEL)))
+
+
+def test_without_people_there_is_no_score() -> None:
+    found = metric().compute(corpus(human=None), splits=[])
+    assert "score" not in found.parts
+    assert "no human captions: there is no score" in found.notes
+
+
+def test_nothing_is_scored_again_for_another_pooling(tmp_path: Path) -> None:
+    first = values(corpus(), cache=str(tmp_path))
+    kept = sorted(tmp_path.rglob("*.block"))
+    second = values(corpus(), cache=str(tmp_path), lm_term="geometric")
+    assert sorted(tmp_path.rglob("*.block")) == kept
+    assert first["model"] != second["model"]
+
+
+def test_the_identity_follows_the_weights_and_not_their_place(tmp_path: Path) -> None:
+    import shutil
+
+    causal, bert = language_models()
+    shutil.copytree(causal, tmp_path / "moved")
+
+    def name(folder: Path) -> str:
+        words = (f"metric.language_model={folder}", f"metric.sentence_encoder={bert}")
+        cell = compose.cell(["metric=gender_score", "dataset.n_images=30", *words])
+        return cell.run_id(cell.corpus())
+
+    assert name(causal) == name(tmp_path / "moved")

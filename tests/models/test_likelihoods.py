@@ -1,0 +1,245 @@
+"""How likely language models find texts, against the library's own logits on tiny models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.models.likelihoods import COLUMNS, Beginnings, Kind, Likelihoods, pooled
+from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.models.sentences import KINDS
+from tests.tiny_models import SPECIAL, WORDS, write_causal, write_masked, write_words
+
+TEXTS = ["a man rides a horse", "a man rides a red horse on the beach", "dog", "a woman"]
+N_WORDS = len(SPECIAL) + len(WORDS)
+SMALL = {
+    "vocab_size": N_WORDS, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64,
+    "head_dim": 16, "bos_token_id": 4, "eos_token_id": 3, "pad_token_id": 0,
+    "initializer_range": 0.5,
+}  # fmt: skip
+
+
+def model(folder: Path, kind: Kind = "causal", *, bos: bool = True) -> Likelihoods:
+    return Likelihoods(find_pretrained(str(folder), KINDS), kind, bos, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_causal(tmp_path_factory.mktemp("causal"))
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_masked(tmp_path_factory.mktemp("masked"))
+
+
+def logs_of(folder: Path, text: str) -> np.ndarray:
+    """Log P of each token and of the end, from the whole network on one text."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    network = AutoModelForCausalLM.from_pretrained(folder).eval()
+    ids = AutoTokenizer.from_pretrained(folder)(text, add_special_tokens=False)["input_ids"]
+    row = torch.tensor([[4, *ids, 3]])
+    with torch.inference_mode():
+        logs = network(row).logits.double().log_softmax(-1)[0, :-1]
+    return logs.gather(-1, row[0, 1:, None])[:, 0].numpy()
+
+
+def numbers_of(logs: np.ndarray, last: int = 1) -> list[float]:
+    own = logs[:-1]
+    return [len(own), own.sum(), np.log(np.exp(own).sum()), logs[-1], own[-last:].sum()]
+
+
+def test_numbers_are_those_of_the_whole_network(causal: Path) -> None:
+    found = model(causal).embed(TEXTS)
+    expected = [numbers_of(logs_of(causal, text)) for text in TEXTS]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_on_either_side_gives_the_same(causal: Path, side: str) -> None:
+    """The library's padded batch against ours, in which nothing is padded."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    network = AutoModelForCausalLM.from_pretrained(causal).eval()
+    tokenizer = AutoTokenizer.from_pretrained(causal, padding_side=side)
+    rows = [
+        {"input_ids": [4, *tokenizer(text, add_special_tokens=False)["input_ids"], 3]}
+        for text in TEXTS
+    ]
+    batch = tokenizer.pad(rows, return_tensors="pt")
+    mask = batch["attention_mask"]
+    places = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    with torch.inference_mode():
+        logits = network(**batch, position_ids=places).logits.double()
+    logs = logits.log_softmax(-1)[:, :-1].gather(-1, batch["input_ids"][:, 1:, None])[..., 0]
+    inside = (mask[:, 1:] * mask[:, :-1]).bool()
+    ours = model(causal).embed(TEXTS)
+    totals = [float(own[kept].sum()) for own, kept in zip(logs, inside, strict=True)]
+    np.testing.assert_allclose(ours[:, 1] + ours[:, 3], totals, rtol=1e-4)
+
+
+def test_the_texts_beside_one_do_not_matter(causal: Path) -> None:
+    together = model(causal).embed(TEXTS)
+    alone = np.concatenate([model(causal).embed([text]) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-4)
+
+
+def test_texts_that_begin_alike_share_their_beginning(causal: Path) -> None:
+    assert model(causal)._shares
+
+
+ARCHITECTURES = (
+    "gemma2",
+    "gemma3_text",
+    "gpt_neox",
+    "llama",
+    "mistral",
+    "olmo2",
+    "opt",
+    "phi",
+    "qwen3",
+)
+
+
+@pytest.mark.parametrize("kind", [*ARCHITECTURES, "bloom"])
+def test_every_kind_of_causal_model_is_asked_rightly(kind: str, tmp_path: Path) -> None:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    own: dict[str, Any] = dict(SMALL)
+    if kind == "opt":
+        own |= {"ffn_dim": 48, "word_embed_proj_dim": 32}
+    config = AutoConfig.for_model(kind, **own)
+    AutoModelForCausalLM.from_config(config).eval().save_pretrained(tmp_path)
+    write_words(tmp_path, eos="[SEP]")
+    found = model(tmp_path).embed(TEXTS)
+    expected = [numbers_of(logs_of(tmp_path, text)) for text in TEXTS]
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(
+    causal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = model(causal).embed(TEXTS)
+    monkeypatch.setattr(Likelihoods, "_can_share", lambda self: False)
+    np.testing.assert_allclose(model(causal).embed(TEXTS), together, rtol=1e-4, atol=1e-4)
+
+
+def test_without_a_beginning_the_first_token_is_not_scored(causal: Path) -> None:
+    found = dict(zip(COLUMNS, model(causal, bos=False).embed(["a man rides"])[0], strict=True))
+    assert found["tokens"] == 2
+
+
+def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    network = AutoModelForMaskedLM.from_pretrained(masked).eval()
+    tokenizer = AutoTokenizer.from_pretrained(masked)
+    row = tokenizer("a man rides")["input_ids"]
+    logs = []
+    for place in range(1, len(row) - 1):
+        hidden = torch.tensor([[*row[:place], tokenizer.mask_token_id, *row[place + 1 :]]])
+        with torch.inference_mode():
+            logs.append(float(network(hidden).logits[0, place].log_softmax(-1)[row[place]]))
+    found = model(masked, "masked").embed(["a man rides"])[0]
+    np.testing.assert_allclose(found[:3], numbers_of(np.array([*logs, 0]))[:3], rtol=1e-4)
+
+
+# --- pooling
+
+
+def test_pooling_is_what_its_name_says() -> None:
+    p, end = np.array([0.5, 0.25, 0.125]), 0.0625
+    kept = np.array([numbers_of(np.log([*p, end]), last=2)], np.float32)
+    whole = [*p, end]
+    expected = {
+        ("arithmetic", True): np.mean(whole),
+        ("arithmetic", False): np.mean(p),
+        ("geometric", True): np.prod(whole) ** 0.25,
+        ("total", False): np.prod(p),
+        ("total", True): np.prod(whole),
+        ("cloze", True): 0.25 * 0.125,
+    }
+    for (term, eos), value in expected.items():
+        found = np.exp(pooled(kept, term, end=eos))[0]
+        assert found == pytest.approx(value, rel=1e-6), term
+
+
+def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
+    """A tokenizer of signs: the last word is as many tokens as it has signs."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    write_causal(tmp_path, vocab_size=40)
+    letters = {sign: k + 5 for k, sign in enumerate(" abcdefghijklmnopqrstuvwxyz")}
+    own = Tokenizer(models.WordLevel({"[UNK]": 1, "[BOS]": 4, "[SEP]": 3, **letters}, "[UNK]"))
+    own.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    PreTrainedTokenizerFast(
+        tokenizer_object=own, bos_token="[BOS]", eos_token="[SEP]", unk_token="[UNK]"
+    ).save_pretrained(tmp_path)
+    logs = logs_of(tmp_path, "a dog")
+    found = dict(zip(COLUMNS, model(tmp_path).embed(["a dog"])[0], strict=True))
+    assert found["last_word"] == pytest.approx(logs[1:5].sum(), rel=1e-4)
+
+
+# --- beginnings
+
+
+def test_all_beginnings_are_in_some_part_after_their_own() -> None:
+    known = Beginnings([(1, 2, 3), (1, 2, 4), (5,), (1, 6)])
+    for most in (0, 2, 4, 100):
+        parts = list(known.parts(most))
+        assert set(np.concatenate(parts).tolist()) == set(range(len(known.tokens)))
+        for part in parts:
+            place = {node: k for k, node in enumerate(part.tolist())}
+            assert all(
+                known.parents[node] < 0 or place[int(known.parents[node])] < k
+                for node, k in place.items()
+            )
+
+
+def test_a_beginning_sees_what_it_begins_with_and_nothing_else() -> None:
+    known = Beginnings([(1, 2, 3), (1, 9)])
+    seen = known.ancestry(np.arange(4))
+    assert [np.flatnonzero(row).tolist() for row in seen] == [[0], [0, 1], [0, 1, 2], [0, 3]]
+
+
+# --- refusals
+
+
+def test_a_tokenizer_without_a_beginning_is_refused(causal: Path, tmp_path: Path) -> None:
+    write_causal(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "bos_token": None}))
+    with pytest.raises(DataError, match=r"has no BOS token.*metric.bos=false does without"):
+        model(tmp_path)
+
+
+def test_a_text_beyond_the_context_is_refused(causal: Path) -> None:
+    with pytest.raises(DataError, match=r"reads 64 tokens, and 'a a a.* has 81; shorten"):
+        model(causal).embed(["a " * 80])
+
+
+def test_a_text_of_one_token_without_a_beginning_is_refused(causal: Path) -> None:
+    with pytest.raises(DataError, match="no token to score in 'dog'"):
+        model(causal, bos=False).embed(["dog"])
+
+
+def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    write_causal(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    weights["transformer.ln_f.weight"][:] = float("nan")
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(DataError, match="no numbers; its weights are broken"):
+        model(tmp_path).embed(["a dog"])
