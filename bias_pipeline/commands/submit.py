@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from bias_pipeline.commands import shorthand
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
-from bias_pipeline.config.compose import check_captioners, compose_config
+from bias_pipeline.config.compose import cell_of, check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
@@ -163,7 +163,7 @@ def _jobs(sweep: Sweep) -> list[list[str]]:
     if not jobs:
         raise UsageError("submit: a sweep must list its values")
     for job in jobs:
-        compose_config(job, sweep.options)
+        cell_of(sweep.loader.job(job))
     return jobs
 
 

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -43,6 +43,7 @@ from bias_pipeline.text.transform import TextTransform
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from bias_pipeline.config.hydra_composer import Loader
     from bias_pipeline.corpus.corpus import Corpus
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
@@ -327,20 +328,17 @@ def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
     Raises:
         UsageError: if it does not compose or names what is not allowed.
     """
-    config = composer(options)(overrides)
+    config = composer(options).job(overrides)
     cell_of(config)
     return config
 
 
-def composer(options: Namespace) -> Callable[[Sequence[str]], DictConfig]:
-    """What makes configurations of overrides, from files that are read once."""
-    from hydra.types import RunMode
-
+def composer(options: Namespace) -> Loader:
+    """What makes configurations of overrides; each file is read and each job composed once."""
     from bias_pipeline.config.hydra_composer import loader_of
 
     os.environ.setdefault(INVOCATION, new_invocation())
-    loader = loader_of(options.config_dir)
-    return lambda words: loader.load_configuration("config", [*words], RunMode.RUN, False)
+    return loader_of(options.config_dir)
 
 
 def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cell:

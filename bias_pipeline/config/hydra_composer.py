@@ -1,13 +1,14 @@
 """The one way from words to a configuration: files are looked at first, what they make is checked.
 
-A sweep's jobs are each composed once, from files that are read once. Hydra composes every job
-twice, to check the sweep before its first job and to run it, and reads all files anew each time.
-Where the cells are cached that is most of what a sweep takes.
+A job is composed once, from files that are read once, however often a command asks for it: we check
+it before anything runs, Hydra checks a sweep before its first job and composes each job again to
+run it. Where the cells are cached that is most of what a sweep takes.
 """
 
 from __future__ import annotations
 
-import copy
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,16 @@ from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.object_type import ObjectType
+from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_part import BY_FLAGS, check_hydra
 from bias_pipeline.config.references import check_references
+from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.extras import LAUNCHERS
@@ -34,11 +38,10 @@ if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository
     from hydra.core.config_search_path import ConfigSearchPath
     from hydra.core.override_parser.types import Override
-    from hydra.plugins.config_source import ConfigResult
-    from hydra.types import RunMode
+    from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
-KEPT = 500  # jobs composed and not yet run; each takes about half a megabyte
+KEPT = 5000  # composed jobs that a loader remembers; each takes about 35 kB
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
@@ -48,6 +51,7 @@ def loader_of(config_dir: str | None = None) -> Loader:
         UsageError: if the folder is not there.
     """
     version.setbase("1.3")
+    JobRuntime().set("name", PACKAGE)  # which names the log of a job
     path = create_config_search_path(str(conf_dir()))
     schema = SearchPathQuery(provider="schema", path=None)
     for number, folder in enumerate(_folders(config_dir)):
@@ -69,7 +73,7 @@ def _folders(config_dir: str | None) -> list[Path]:
 class Loader(ConfigLoaderImpl):
     """Composes and checks; nothing that a configuration names has been run or imported by then.
 
-    It keeps each job's configuration until it is asked for again.
+    What it has composed it remembers, and hands out copies.
 
     Args:
         config_search_path: where configuration files are.
@@ -78,11 +82,23 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = Repository(config_search_path)
-        self._composed: dict[tuple[str, ...], DictConfig] = {}
+        self._composed: dict[tuple[object, ...], bytes] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Sent to another process without what was composed here."""
         return {**vars(self), "_composed": {}}
+
+    def job(self, overrides: Sequence[str]) -> DictConfig:
+        """The configuration of one job.
+
+        Args:
+            overrides: with one value each.
+
+        Raises:
+            UsageError: see :meth:`load_configuration`.
+            ResourceError: likewise.
+        """
+        return self.load_configuration("config", [*overrides], RunMode.RUN, False)
 
     def load_configuration(
         self,
@@ -98,10 +114,14 @@ class Loader(ConfigLoaderImpl):
             UsageError: if it does not compose, or says to Hydra what it must not say.
             ResourceError: if a file cannot be read.
         """
+        key = (config_name, *overrides, run_mode, validate_sweep_overrides)
+        if key in self._composed:
+            return pickle.loads(self._composed[key])  # noqa: S301 - from this process
         try:
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
+            written = pickle.dumps(config)  # checking resolves some of it, which stays with it
             check_composed(config)
         except BiasPipelineError:
             raise
@@ -113,6 +133,8 @@ class Loader(ConfigLoaderImpl):
             raise ResourceError(f"{place} cannot be read: {error.strerror}") from error
         except Exception as error:  # Hydra refuses with whatever its parts happen to raise
             raise UsageError(composition_message(error)) from error
+        if len(self._composed) < KEPT:
+            self._composed[key] = written
         return config
 
     def _process_config_searchpath(
@@ -130,18 +152,6 @@ class Loader(ConfigLoaderImpl):
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
                 raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
-
-    def load_sweep_config(
-        self, master_config: DictConfig, sweep_overrides: list[str]
-    ) -> DictConfig:
-        """The configuration of a job. It is the caller's to change once it was asked for twice."""
-        key = tuple(sweep_overrides)
-        if key in self._composed:
-            return self._composed.pop(key)
-        config = super().load_sweep_config(master_config, sweep_overrides)
-        if len(self._composed) < KEPT:
-            self._composed[key] = config
-        return config
 
 
 def _check_launcher(words: str) -> None:
@@ -187,26 +197,26 @@ def composition_message(error: BaseException) -> str:
 
 
 class Repository(ConfigRepository):
-    """Configuration files, each read once. Composing changes what it is given: it gets copies.
+    """Configuration files, each read once by a process unless it changes.
 
-    Args:
-        config_search_path: where they are.
+    Composing changes what it is given, so it gets copies.
     """
-
-    def __init__(self, config_search_path: ConfigSearchPath) -> None:
-        super().__init__(config_search_path)
-        self._read = _Shared()
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         """What a file holds, None if there is none."""
-        key = (config_path, *(f"{source.provider}:{source.path}" for source in self.sources))
-        if key not in self._read:
-            self._read[key] = self._load(config_path)
-        return copy.deepcopy(self._read[key])
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or source.scheme() == "structured":  # plugins may add to these
+            return super().load_config(config_path)
+        path = _file(source, config_path)
+        key = (config_path, source.provider, source.path, path and _stamp(path))
+        if key not in _READ:
+            _READ[key] = pickle.dumps(self._load(config_path, path))
+        found: ConfigResult | None = pickle.loads(_READ[key])  # noqa: S301 - from above
+        return found
 
-    def _load(self, config_path: str) -> ConfigResult | None:
-        path = self._foreign_file(config_path)
-        if path is not None:
+    def _load(self, config_path: str, path: Path | None) -> ConfigResult | None:
+        foreign = path is not None and not path.is_relative_to(conf_dir())
+        if path is not None and foreign:
             check_yaml(path)
         try:
             return super().load_config(config_path)
@@ -217,20 +227,18 @@ class Repository(ConfigRepository):
                 raise UsageError(f"{path}: a configuration is a mapping of keys") from error
             raise
 
-    def _foreign_file(self, config_path: str) -> Path | None:
-        """The file that is meant, unless it is one of ours."""
-        source = self._find_object_source(config_path, ObjectType.CONFIG)
-        if source is None or source.scheme() != "file":
-            return None
-        path = Path(source.path, source._normalize_file_name(config_path)).resolve()
-        return None if path.is_relative_to(conf_dir()) else path
+
+_READ: dict[tuple[object, ...], bytes] = {}  # by place and time of change
 
 
-class _Shared(dict[tuple[str, ...], "ConfigResult | None"]):
-    """What the copies that Hydra makes of a repository have in common, in one process."""
+def _file(source: ConfigSource, config_path: str) -> Path | None:
+    """The file that a source means, None if it lies within a package."""
+    if source.scheme() != "file":
+        return None
+    return Path(source.path, source._normalize_file_name(config_path)).resolve()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), ()
 
-    def __deepcopy__(self, memo: object) -> _Shared:
-        return self
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What tells a changed file from the one that was read."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.attackers.training import require_devices
-from bias_pipeline.config.compose import Cell, cell_of, composer
+from bias_pipeline.config.compose import Cell, cell_of
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.results.store import ResultStore
@@ -18,15 +17,17 @@ from bias_pipeline.sweeps import slurm
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from bias_pipeline.config.hydra_composer import Loader
+
 _CHOOSE = ("trainer", "experiment")  # what can ask for other devices than the processor
 
 
-def check_devices(overrides: Sequence[str], options: Namespace, config: DictConfig) -> None:
+def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) -> None:
     """Know before any work that devices are there; finished cells need none.
 
     Args:
         overrides: of the job or the sweep.
-        options: Hydra's flags.
+        loader: composes the jobs.
         config: of the first job.
 
     Raises:
@@ -36,9 +37,9 @@ def check_devices(overrides: Sequence[str], options: Namespace, config: DictConf
     asked = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
     if not asked or slurm.launcher_of(config) == slurm.SLURM:
         return
-    compose, store = composer(options), ResultStore(Path(config.paths.outputs))
+    store = ResultStore(Path(config.paths.outputs))
     for job in jobs_of(overrides):
-        _check_cell(cell_of(compose(job)), store)
+        _check_cell(cell_of(loader.job(job)), store)
 
 
 def _check_cell(cell: Cell, store: ResultStore) -> None:

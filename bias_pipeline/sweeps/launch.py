@@ -20,13 +20,12 @@ from bias_pipeline.config.compose import (
     cell_of,
     check_captioners,
     check_names,
-    compose_config,
     composer,
     expand,
     new_invocation,
     options_of,
 )
-from bias_pipeline.config.hydra_composer import composition_message, loader_of
+from bias_pipeline.config.hydra_composer import Loader, composition_message
 from bias_pipeline.config.overrides import first_choices, further_choices, sweeps
 from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.config.targets import PACKAGE
@@ -72,22 +71,22 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
     """
     sweep = prepare(words)
-    options, overrides, config = sweep.options, sweep.overrides, sweep.config
+    overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
     launcher = slurm.launcher_of(config)
-    multirun = bool(options.multirun) or any(sweeps(override) for override in overrides)
+    multirun = bool(sweep.options.multirun) or any(sweeps(override) for override in overrides)
     multirun = multirun or launcher == slurm.SLURM  # else Hydra would run it here
-    if options.cfg or options.info or options.hydra_help:
-        _show(options, first_choices(overrides), config)
+    if sweep.shows:
+        _show(sweep)
         return Finished(Path(config.paths.outputs))
     slurm.check(config)
     check_captioners(overrides, config)
-    check_devices(overrides, options, config)
+    check_devices(overrides, loader, config)
     folder = _job_folder(config, multirun)
     make_folder(folder)
     started = time.monotonic()
     told = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
     with told, slurm.waiting(launcher, folder):
-        _hydra(options, overrides, multirun)
+        _hydra(loader, overrides, multirun)
     seconds = time.monotonic() - started
     outputs = Path(config.paths.outputs)
     return _conclude(folder, outputs, multirun, seconds, lenient or sweep.of_all)
@@ -102,12 +101,19 @@ class Sweep:
         options: Hydra's flags.
         overrides: with ``all`` replaced by what it stands for.
         config: of its first job.
+        loader: composes its jobs, each once.
     """
 
     words: Sequence[str]
     options: Namespace
     overrides: Sequence[str]
     config: DictConfig
+    loader: Loader
+
+    @property
+    def shows(self) -> bool:
+        """Whether one of Hydra's own flags asks to be shown something; then nothing runs."""
+        return bool(self.options.cfg or self.options.info or self.options.hydra_help)
 
     @property
     def of_all(self) -> bool:
@@ -128,13 +134,13 @@ def prepare(words: Sequence[str]) -> Sweep:
     options = options_of(words)
     check_names(options)
     overrides = expand(options)
-    config = compose_config(first_choices(overrides), options)
+    loader = composer(options)
+    config = loader.job(first_choices(overrides))
     cell_of(config).loggers()  # a wrong WANDB_MODE is told before the work, not after it
-    composed = composer(options)
     named = [first_choices([o])[0] if o.startswith("captioner=") else o for o in overrides]
     for chosen in further_choices(named):
-        cell_of(composed(chosen))
-    return Sweep(words, options, overrides, config)
+        cell_of(loader.job(chosen))
+    return Sweep(words, options, overrides, config, loader)
 
 
 def _job_folder(config: DictConfig, multirun: bool) -> Path:
@@ -152,13 +158,13 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def _hydra(options: Namespace, overrides: Sequence[str], multirun: bool) -> None:
+def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback
     try:
-        with _initialized(options) as hydra:
+        with _initialized(loader) as hydra:
             (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
@@ -170,21 +176,21 @@ def _hydra(options: Namespace, overrides: Sequence[str], multirun: bool) -> None
 
 
 @contextmanager
-def _initialized(options: Namespace) -> Iterator[Hydra]:
+def _initialized(loader: Loader) -> Iterator[Hydra]:
     """Hydra with our loader, so that it comes by no configuration that is not checked."""
     from hydra._internal.hydra import Hydra
     from hydra.core.global_hydra import GlobalHydra
 
     GlobalHydra.instance().clear()
     try:
-        hydra = Hydra(task_name=PACKAGE, config_loader=loader_of(options.config_dir))
+        hydra = Hydra(task_name=PACKAGE, config_loader=loader)
         GlobalHydra.instance().initialize(hydra)
         yield hydra
     finally:
         GlobalHydra.instance().clear()
 
 
-def _show(options: Namespace, overrides: Sequence[str], config: DictConfig) -> None:
+def _show(sweep: Sweep) -> None:
     """What Hydra's own flags ask for.
 
     Raises:
@@ -194,11 +200,12 @@ def _show(options: Namespace, overrides: Sequence[str], config: DictConfig) -> N
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    options, overrides = sweep.options, first_choices(sweep.overrides)
     package = options.package
-    if package not in (None, "_global_") and OmegaConf.select(config, package) is None:
+    if package not in (None, "_global_") and OmegaConf.select(sweep.config, package) is None:
         raise UsageError(f"--package={package}: there is no such key")
     try:
-        with _initialized(options) as hydra:
+        with _initialized(sweep.loader) as hydra:
             if options.cfg:
                 hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
             elif options.info:

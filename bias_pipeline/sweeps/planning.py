@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.catalogue import costs
-from bias_pipeline.config.compose import Cell, cell_of, check_captioners, composer
+from bias_pipeline.config.compose import Cell, cell_of, check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.grid import print_table
@@ -68,10 +68,9 @@ def foretell(words: Sequence[str], *, lenient: bool = False) -> int:
 def plan(sweep: Sweep) -> list[Planned]:
     """The cells of a sweep, in the order in which they run."""
     store = ResultStore(Path(sweep.config.paths.outputs))
-    compose = composer(sweep.options)
     seen = set[str]()
     return [
-        _planned(overrides, cell_of(compose(overrides)), store, seen)
+        _planned(overrides, cell_of(sweep.loader.job(overrides)), store, seen)
         for overrides in jobs_of(sweep.overrides)
     ]
 

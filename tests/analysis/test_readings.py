@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.analysis.doubts import speech_of, unlike
+from bias_pipeline.catalogue.registry import metric_class
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
@@ -56,11 +57,6 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def readings(name: str) -> dict[str, Reading]:
-    return dict(compose.cell([f"metric={name}"]).build("metric").info.readings)
-
-
-@cache
 def result(name: str, captioner: str) -> Result:
     words = [f"metric={name}", f"captioner={captioner}", *WORDS, *FURTHER.get(name, ())]
     own = compose.cell(words)
@@ -70,7 +66,7 @@ def result(name: str, captioner: str) -> Result:
 CLAIMS = [
     (name, reading, speaker)
     for name in NAMES
-    for reading in readings(name).values()
+    for reading in metric_class(name).info.readings.values()
     for speaker, (_, changed) in SPEAKERS.items()
     if name != "quality" and not changed & set(reading.follows)
 ]

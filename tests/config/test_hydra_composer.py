@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -10,7 +13,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from omegaconf import DictConfig, OmegaConf
 
-from bias_pipeline.config.hydra_composer import Loader
+from bias_pipeline.config.hydra_composer import Loader, loader_of
 from bias_pipeline.io.paths import conf_dir
 
 JOB = ["metric=leakage", "seeds=[0]"]
@@ -43,17 +46,68 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
+@pytest.fixture
+def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs that Hydra composes, by their last override."""
+    jobs: list[str] = []
+    original = ConfigLoaderImpl.load_configuration
+
+    def load_configuration(
+        self: Loader, name: str, overrides: list[str], *further: Any
+    ) -> DictConfig:
+        jobs.append(overrides[-1])
+        return original(self, name, overrides, *further)
+
+    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", load_configuration)
+    return jobs
+
+
 def test_a_job_is_as_hydra_composes_it(loader: Loader, master: DictConfig) -> None:
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
     assert loader.load_sweep_config(master, JOB) == hydra.load_sweep_config(master, JOB)
 
 
-def test_a_job_asked_for_again_is_not_composed_again(
-    loader: Loader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
+def test_a_job_asked_for_again_is_not_composed_again(loader: Loader, composed: list[str]) -> None:
+    assert loader.job(JOB) == loader.job(JOB)
+    assert len(composed) == 1
+
+
+def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(
+    loader: Loader, master: DictConfig, composed: list[str]
 ) -> None:
-    first = loader.load_sweep_config(master, JOB)
-    monkeypatch.delattr(ConfigLoaderImpl, "load_sweep_config")
-    assert loader.load_sweep_config(master, JOB) is first
+    assert loader.job(JOB) == loader.load_sweep_config(master, JOB)
+    assert len(composed) == 1
+
+
+def test_changing_a_job_leaves_the_same_job_as_it_was(loader: Loader) -> None:
+    loader.job(JOB)
+    OmegaConf.update(loader.job(JOB), "attribute.name", "changed")
+    assert loader.job(JOB).attribute.name == "gender"
+
+
+def test_a_reference_is_resolved_anew_in_a_job_asked_for_again(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIAS_PIPELINE_INVOCATION", "one")
+    assert loader.job(JOB).hydra.run.dir.endswith("/one")
+    monkeypatch.setenv("BIAS_PIPELINE_INVOCATION", "two")
+    assert loader.job(JOB).hydra.run.dir.endswith("/two")
+
+
+def test_no_file_of_ours_is_read_by_a_second_loader(read: list[str]) -> None:
+    Loader(create_config_search_path(str(conf_dir()))).job(JOB)
+    read.clear()
+    Loader(create_config_search_path(str(conf_dir()))).job(JOB)
+    assert read == []
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "experiment" / "own.yaml"
+    path.parent.mkdir()
+    for seeds in (1, 2):
+        path.write_text(f"# @package _global_\nseeds: {seeds}\n")
+        os.utime(path, ns=(seeds, seeds))
+        assert loader_of(str(tmp_path)).job(["experiment=own"]).seeds == seeds
 
 
 def test_no_file_is_read_for_two_jobs(loader: Loader, master: DictConfig, read: list[str]) -> None:
@@ -76,13 +130,13 @@ def test_it_is_sent_to_a_process_without_what_was_composed(
     assert len(pickle.dumps(loader)) == empty
 
 
-def test_few_jobs_are_kept(
-    loader: Loader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
+def test_so_many_jobs_are_kept(
+    loader: Loader, composed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bias_pipeline.config.hydra_composer.KEPT", 1)
-    loader.load_sweep_config(master, ["seeds=[0]"])
-    second = loader.load_sweep_config(master, ["seeds=[1]"])
-    assert loader.load_sweep_config(master, ["seeds=[1]"]) is not second
+    for seeds in ("seeds=[0]", "seeds=[1]", "seeds=[0]", "seeds=[1]"):
+        loader.job([seeds])
+    assert composed == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
 
 
 def test_it_arrives_in_a_process_that_knows_no_plugins(loader: Loader) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
 from bias_pipeline.commands.main import main
 from tests.cli.commands import results
@@ -20,6 +19,8 @@ FILES = sorted((REPOSITORY / "experiments" / "sweeps").glob("*.yaml"))
 
 def commands(path: Path) -> Iterator[list[str]]:
     """What W&B's agent would start for each point of a grid, made by W&B's own functions."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
+
     sweep = yaml.safe_load(path.read_text())
     names, choices = zip(*sweep["parameters"].items(), strict=True)
     for values in product(*(choice["values"] for choice in choices)):
