@@ -29,10 +29,28 @@ USED = [
     ("hydra-core", "hydra._internal.core_plugins.bash_completion", "BashCompletion", "_query"),
     ("hydra-core", "hydra._internal.core_plugins.basic_launcher", "BasicLauncher", "launch"),
     ("hydra-core", "hydra._internal.core_plugins.basic_sweeper", "BasicSweeper", "sweep"),
+    # Its two packages do not say which of these they promise to keep.
+    (
+        "pytorch-lightning",
+        "lightning_fabric.utilities.exceptions",
+        "MisconfigurationException",
+        "__init__",
+    ),
+    (
+        "pytorch-lightning",
+        "pytorch_lightning.plugins.environments",
+        "LightningEnvironment",
+        "main_port",
+    ),
+    ("pytorch-lightning", "pytorch_lightning.utilities.types", "OptimizerLRScheduler", "__args__"),
+    ("pytorch-lightning", "pytorch_lightning", "LightningModule", "configure_gradient_clipping"),
     ("wandb-workspaces", "wandb_workspaces.workspaces.internal", "View", "from_name"),
 ]
-SEEN = {"hydra-core": "1.3", "wandb-workspaces": "0."}
-_PRIVATE = re.compile(r"\b(hydra\._internal[\w.]*|wandb\.sdk[\w.]*)")
+SEEN = {"hydra-core": "1.3", "pytorch-lightning": "2.", "wandb-workspaces": "0."}
+_PRIVATE = re.compile(
+    r"\b(hydra\._internal[\w.]*|wandb\.sdk[\w.]*|lightning_fabric\.[\w.]+|"
+    r"pytorch_lightning\.(?:plugins|utilities|[\w.]*\._\w+)[\w.]*)"
+)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # theirs, of pydantic

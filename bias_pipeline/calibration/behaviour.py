@@ -159,7 +159,8 @@ def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str,
 def verdict(plain: Estimate, planted: Estimate) -> str:
     """Whether a headline ``moves``, ``stays``, or is ``absent`` now.
 
-    It moves where neither interval holds the other's value.
+    It moves where neither interval holds the other's value. A value without an interval shows
+    neither: that is ``unknown``, which no metric says of itself.
 
     Example:
         >>> nan = math.nan
@@ -169,6 +170,8 @@ def verdict(plain: Estimate, planted: Estimate) -> str:
     """
     if math.isnan(planted.value):
         return "absent"
+    if any(math.isnan(own.ci_low) or math.isnan(own.ci_high) for own in (plain, planted)):
+        return "unknown"
     held = plain.ci_low <= planted.value <= plain.ci_high
     return "stays" if held or planted.ci_low <= plain.value <= planted.ci_high else "moves"
 

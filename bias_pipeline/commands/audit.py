@@ -26,6 +26,7 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.extras import REPORT
@@ -47,6 +48,9 @@ def command(words: Sequence[str]) -> int:
     options = parser().parse_args(list(words))
     REPORT.require()
     check_places(options.json)
+    for path in (options.file, options.attributes, options.captions, options.objects):
+        if path is not None:
+            check_file(path)
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
     overrides = _overrides(options, out)
     cells = _Sweeps(overrides, _labels_of(overrides, options))
@@ -146,7 +150,7 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
     """The run's overrides; labels need not fit in every image, and what does not is told."""
     found = [
         "dataset=coco",
-        "dataset.strict=false",
+        "dataset.strict=False",  # as Hydra writes it: its jobs are those that we have checked
         "logger=csv",
         f"paths.outputs={quoted(str(out))}",
     ]

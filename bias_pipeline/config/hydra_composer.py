@@ -7,6 +7,7 @@ run it. Where the cells are cached that is most of what a sweep takes.
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
-KEPT = 5000  # composed jobs that a loader remembers; each takes about 35 kB
+KEPT = 500  # composed jobs that a loader remembers; each takes about half a megabyte
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
@@ -82,7 +83,7 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = Repository(config_search_path)
-        self._composed: dict[tuple[object, ...], bytes] = {}
+        self._composed: dict[tuple[object, ...], DictConfig] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Sent to another process without what was composed here."""
@@ -116,12 +117,12 @@ class Loader(ConfigLoaderImpl):
         """
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
         if key in self._composed:
-            return pickle.loads(self._composed[key])  # noqa: S301 - from this process
+            return copy.deepcopy(self._composed[key])
         try:
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
-            written = pickle.dumps(config)  # checking resolves some of it, which stays with it
+            written = copy.deepcopy(config)  # checking resolves some of it, which stays with it
             check_composed(config)
         except BiasPipelineError:
             raise

@@ -189,6 +189,7 @@ def _understood(
     """The label map, with all labels that occur."""
     whole, read = recognised((label for _, label in said), labels, attribute)
     _check_known(path, field, said, labels, whole, attribute)
+    _check_occurs(path, field, [label for _, label in said], layout)
     for fact in read:
         layout.tell(path, fact)
     return whole
@@ -345,6 +346,21 @@ def _check_known(
         f"{meant} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
         f"{', '.join([*attribute.groups, *filter(None, labels.strata)])}"
     )
+
+
+def _check_occurs(path: Path, field: str, said: Sequence[str], layout: Layout) -> None:
+    """Note mapped labels that the file does not hold; other files of the user's may."""
+    counts = Counter(said)
+    idle = [label for label in layout.label_map if label not in counts]
+    if not idle:
+        return
+    if len(idle) == len(layout.label_map):
+        seen = [label[:_CUT] for label, _ in counts.most_common(_SHOWN)]
+        raise UsageError(
+            f"--map {shlex.quote(f'{idle[0]}={layout.label_map[idle[0]]}')}: no label in {field!r} "
+            f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], seen)}"
+        )
+    layout.tell(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
 
 
 def _collapsed(repeated: int) -> tuple[str, ...]:

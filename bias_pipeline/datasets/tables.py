@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 MAX_BYTES = 1 << 32
 _SHOWN = 80  # characters of a faulty line
+_FILES = 8  # of a folder, in a message
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
 
@@ -272,15 +274,28 @@ def _parquet_rows(path: Path, what: str, wanted: Sequence[str] | None) -> Rows:
     return Rows(path, "row", names, items)
 
 
-def check_file(path: Path, key: str) -> Path:
+def check_file(path: Path, key: str | None = None) -> Path:
     """Refuse a file that is not there.
 
+    Args:
+        path: of the file.
+        key: that names it in the configuration; None if it was given as an argument.
+
     Raises:
-        ResourceError: naming the file and the key that names it.
+        ResourceError: naming the file, the nearest one in its folder and the key.
     """
-    if not path.is_file():
-        raise ResourceError(
-            f"{path} is absent (relative paths start at {Path.cwd()}); "
-            f"set {key}=... to where the file lies"
-        )
-    return path
+    if path.is_file():
+        return path
+    beside = _files_beside(path)
+    near = get_close_matches(path.name, beside, n=1)
+    hint = f"did you mean {str(path.with_name(near[0]))!r}? " if near else ""
+    held = ", ".join(beside[:_FILES]) or "no file"
+    fix = f"set {key}=... to where the file lies" if key else f"{path.parent} holds {held}"
+    raise ResourceError(f"{path} is absent (relative paths start at {Path.cwd()}); {hint}{fix}")
+
+
+def _files_beside(path: Path) -> list[str]:
+    try:
+        return sorted(own.name for own in path.parent.iterdir() if own.is_file())
+    except OSError:
+        return []

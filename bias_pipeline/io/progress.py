@@ -20,6 +20,7 @@ T = TypeVar("T")
 PATIENCE_S = 2.0  # nothing is drawn before
 DRAW_S = 0.5  # between two looks, on a terminal
 LINE_S = 60.0  # between two lines, in a log
+_TELLING = 2  # steps that are done before the time left is told
 
 
 class Bar:
@@ -49,8 +50,13 @@ class Bar:
         """Learn what is done, where nobody says so."""
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last step is done, None as long as nothing is known."""
-        return self.elapsed / self.done * (self.total - self.done) if self.done else None
+        """Expected seconds until the last step is done, None as long as nothing is known.
+
+        The first step says too little: it reads and imports what the others find ready.
+        """
+        if self.done < _TELLING:
+            return None
+        return self.elapsed / self.done * (self.total - self.done)
 
     def place(self) -> str:
         """Which step it is at.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,46 +23,64 @@ def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]
         seeds: of its first job, a number of them or a list.
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
-    metrics = [job.get("metric", "") for job in jobs]
-    return SweepBar(folder, metrics, seeds if isinstance(seeds, int) else len(seeds))
+    cells = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
+    return SweepBar(folder, cells, seeds if isinstance(seeds, int) else len(seeds))
 
 
 class SweepBar(Bar):
-    """The cells of a sweep; dear metrics count for more of the time that is left.
+    """The cells of a sweep.
+
+    Metrics that take longer count for more of the time that is left. How much longer an encoder
+    takes than another depends on the machine, so the time left is told once a cell of every
+    encoder has run.
 
     Args:
         folder: of the sweep, in which each job has a folder named by its number.
-        metrics: of each cell.
+        cells: the metric and the encoder of each.
         seeds: of a cell.
     """
 
-    def __init__(self, folder: Path, metrics: Sequence[str], seeds: int) -> None:
+    def __init__(self, folder: Path, cells: Sequence[tuple[str, str]], seeds: int) -> None:
         super().__init__("cell")
         self.folder = folder
-        self.total = len(metrics)
-        self.weights = [costs.weight(metric, seeds) for metric in metrics]
-        self._run: dict[int, bool] = {}
+        self.total = len(cells)
+        self.weights = [costs.weight(metric, seeds) for metric, _ in cells]
+        self.encoders = [encoder for _, encoder in cells]
+        self._ended: set[int] = set()
         self._heard = 0.0  # seconds until the last job that has ended did
+        self._spent = defaultdict[str, float](float)  # seconds, by encoder
+        self._run = defaultdict[str, float](float)  # weights of the cells that ran, by encoder
 
     def look(self) -> None:
-        """Count the jobs that have ended, and note which of them were run."""
-        for path in self.folder.glob(f"*/{OUTCOME}"):
-            number = int(path.parent.name)
-            if number not in self._run:
-                self._run[number] = json.loads(path.read_text())["status"] != "cached"
-                self._heard = self.elapsed
-        self.done = len(self._run)
+        """Note the jobs that have ended, and how long those took that were run."""
+        ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
+        times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
+        for number in sorted(times, key=lambda number: (times[number], number)):
+            if json.loads(ended[number].read_text())["status"] == "done":
+                encoder = self.encoders[number]
+                self._spent[encoder] += times[number] - self._heard
+                self._run[encoder] += self.weights[number]
+            self._heard = times[number]
+        self._ended |= ended.keys()
+        self.done = len(self._ended)
+
+    def _when(self, path: Path) -> float:
+        """At how many seconds a job ended; of several at once not before the one heard of last."""
+        return max(self._heard, self.elapsed - (time.time() - path.stat().st_mtime))
 
     def seconds_left(self) -> float | None:
-        """See :class:`Bar`; cells that were there already say nothing of the time.
+        """See :class:`Bar`; cells that were there already, or failed, say nothing of the time.
 
         What goes on since the last one ended is part of what is left, not of what was done.
         """
-        run = sum(self.weights[number] for number, own in self._run.items() if own)
-        left = sum(own for number, own in enumerate(self.weights) if number not in self._run)
-        if not run:
+        left = defaultdict[str, float](float)
+        for number, (weight, encoder) in enumerate(zip(self.weights, self.encoders, strict=True)):
+            if number not in self._ended:
+                left[encoder] += weight
+        if any(not self._run[encoder] for encoder in left):
             return None
-        expected = self._heard / run * left - (self.elapsed - self._heard)
+        expected = sum(self._spent[own] / self._run[own] * weight for own, weight in left.items())
+        expected -= self.elapsed - self._heard
         return expected if expected > 0 else None
 
     def place(self) -> str:

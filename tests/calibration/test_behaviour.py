@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from bias_pipeline.calibration.behaviour import (
     BEHAVIOURS,
+    VERDICTS,
     Speaker,
     corpus_of,
     headlines,
@@ -33,6 +35,7 @@ from bias_pipeline.metrics.counting import (
 )
 from bias_pipeline.metrics.language import quality
 from bias_pipeline.scoring import Accuracy
+from bias_pipeline.stats.bootstrap import Estimate
 from tests.tiny_models import tiny_weights
 
 SEEDS = (0, 12, 456, 789)
@@ -127,6 +130,14 @@ def test_a_metric_responds_to_behaviours_that_there_are(name: str) -> None:
 @pytest.mark.parametrize("line", [line for own in BEHAVIOURS.values() for line in own.variants])
 def test_a_variant_is_of_a_metric(line: str) -> None:
     assert line.partition(":")[0] in metric_names()
+
+
+@pytest.mark.parametrize("bare", [0, 1])
+def test_a_value_without_an_interval_neither_moves_nor_stays(bare: int) -> None:
+    nan = math.nan
+    whole = [Estimate(value, nan, nan, value - 1, value + 1, nan, 1) for value in (0.0, 9.0)]
+    whole[bare] = replace(whole[bare], ci_low=nan, ci_high=nan)
+    assert verdict(*whole) not in VERDICTS
 
 
 def test_a_silent_captioner_is_told_by_its_neutral_rate() -> None:

@@ -165,7 +165,22 @@ def test_labels_of_nothing_known_are_refused(run: Run, scenes: Path, tmp_path: P
 
 def test_an_absent_file_is_named(run: Run, scenes: Path) -> None:
     code, text = run("audit", "nowhere.json", "--attributes", str(scenes / "attributes.csv"))
-    assert (code, "nowhere.json" in text) == (5, True), text
+    assert (code, "nowhere.json is absent" in text, "captioner=" in text) == (5, True, False), text
+
+
+@pytest.mark.parametrize("option", ["", "--attributes", "--captions", "--objects"])
+def test_an_absent_file_is_answered_with_the_nearest_beside_it(
+    run: Run, scenes: Path, option: str
+) -> None:
+    near = scenes / "attributes.csv"
+    absent = str(near.with_name("atributes.csv"))
+    words = ["audit", absent if not option else captions(scenes), "--attributes", str(near)]
+    code, text = run(*words, *([option, absent] if option else []))
+    assert (code, f"{absent} is absent" in text, f"did you mean '{near}'" in text) == (
+        5,
+        True,
+        True,
+    )
 
 
 def test_a_broken_file_is_refused(run: Run, scenes: Path, tmp_path: Path) -> None:

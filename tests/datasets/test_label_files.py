@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.annotators import TIE, agreement, majority
+from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
 from bias_pipeline.errors import DataError, UsageError
 
@@ -224,3 +225,24 @@ def test_a_majority_has_more_votes_than_any_other(labels: list[str]) -> None:
         assert winner == TIE
     else:
         assert winner == counts[-1][1]
+
+
+# --- what a user says that labels mean ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["id,bb_gender\n7,Male\n8,Female\n", LONG + "7,gender,Male,a\n8,gender,Female,a\n"]
+)
+def test_a_mapped_label_that_no_row_has_is_refused_with_those_there_are(
+    tmp_path: Path, text: str
+) -> None:
+    with pytest.raises(
+        UsageError, match=r"no label in 'bb_gender' .* is 'Mael'; did you mean 'Male'"
+    ):
+        read(tmp_path, text, layout=Layout(label_map={"Mael": "male"}))
+
+
+def test_a_map_may_say_more_than_one_file_holds_and_that_is_told(tmp_path: Path) -> None:
+    layout = Layout(label_map={"M": "male", "W": "female", "N": "male"})
+    read(tmp_path, "id,bb_gender\n7,M\n8,W\n", layout=layout)
+    assert layout.notes() == ["labels.csv: no label in 'bb_gender' is 'N', though mapped"]

@@ -14,6 +14,9 @@ from bias_pipeline.io import progress
 from bias_pipeline.io.progress import Bar, bar, track
 from bias_pipeline.sweeps.sweep_bar import SweepBar, sweep_bar
 
+LIC = ("lic", "ngram")
+CHEAP_AND_DEAR = [("gender_error", "ngram"), ("dbac", "ngram")]
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
@@ -79,12 +82,45 @@ def test_a_bar_within_another_is_told_with_it() -> None:
 
 def test_time_left_is_that_of_the_steps_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     own = aged(Bar("x"), monkeypatch, 30.0)
+    own.total, own.done = 5, 2
+    assert own.sentence() == "x: 2 of 5, about 45 s left"
+
+
+def test_the_first_step_says_nothing_of_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = aged(Bar("x"), monkeypatch, 30.0)
     own.total, own.done = 4, 1
-    assert own.sentence() == "x: 1 of 4, about 90 s left"
+    assert own.sentence() == "x: 1 of 4"
+
+
+def test_the_time_left_waits_for_a_cell_of_every_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = SweepBar(tmp_path, [LIC, ("lic", "lstm")] * 2, 5)
+    aged(own, monkeypatch, 10.0)
+    ended(tmp_path, 0, "done")
+    own.look()
+    assert own.seconds_left() is None
+    aged(own, monkeypatch, 210.0)
+    ended(tmp_path, 1, "done")
+    own.look()
+    assert own.seconds_left() == pytest.approx(10 + 200, abs=2)
+
+
+def test_a_cell_that_failed_does_not_shorten_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
+    ended(tmp_path, 0, "failed")
+    own.look()
+    assert own.seconds_left() is None
+    aged(own, monkeypatch, 61.0)
+    ended(tmp_path, 1, "done")
+    own.look()
+    assert own.seconds_left() == pytest.approx(60, abs=2)
 
 
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
-    own = SweepBar(tmp_path, ["lic"] * 3, 5)
+    own = SweepBar(tmp_path, [LIC] * 3, 5)
     assert own.place() == "cell 1 of 3"
     ended(tmp_path, 0, "done")
     own.look()
@@ -98,11 +134,12 @@ def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
 def test_cached_cells_do_not_shorten_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = aged(SweepBar(tmp_path, ["lic"] * 4, 5), monkeypatch, 60.0)
+    own = SweepBar(tmp_path, [LIC] * 4, 5)
     ended(tmp_path, 0, "cached")
     ended(tmp_path, 1, "cached")
     own.look()
     assert own.seconds_left() is None
+    aged(own, monkeypatch, 60.0)
     ended(tmp_path, 2, "done")
     own.look()
     assert own.seconds_left() == pytest.approx(60.0, rel=0.01)
@@ -111,7 +148,7 @@ def test_cached_cells_do_not_shorten_the_time_left(
 def test_a_dear_metric_takes_more_of_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = aged(SweepBar(tmp_path, ["gender_error", "dbac"], 5), monkeypatch, 1.0)
+    own = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     own.look()
     assert (own.seconds_left() or 0) > 20
@@ -120,7 +157,7 @@ def test_a_dear_metric_takes_more_of_the_time_left(
 def test_a_long_cell_shortens_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = aged(SweepBar(tmp_path, ["gender_error", "dbac"], 5), monkeypatch, 1.0)
+    own = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     own.look()
     before = own.seconds_left()

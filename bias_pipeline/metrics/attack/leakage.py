@@ -40,7 +40,7 @@ class Leakage(CaptionAttack):
             )
         },
         says={
-            "score": "an attacker is oftener right on the {attribute} than with people's",
+            "score": "an attacker guesses the {attribute} right more often than from people's",
         },
         readings={"score": Reading("score", follows=("words", "vocabulary"))},
         source_identifying=True,

@@ -87,8 +87,8 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             ),
         },
         says={
-            "a_to_t": "where a {attribute} is common with a task, it mentions the task oftener",
-            "t_to_a": "where a task is common with a {attribute}, it names that one oftener",
+            "a_to_t": "where a {attribute} is common with a task, it mentions the task more often",
+            "t_to_a": "where a task is common with a {attribute}, it names that one more often",
         },
         readings={"t_to_a": Reading("t_to_a:named", named=True)},
         source_identifying=True,

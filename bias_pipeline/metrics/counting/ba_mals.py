@@ -62,7 +62,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         direction="lower is fairer; above 0 objects lean to their groups more than in the labels",
         family="counting",
         question="tasks",
-        sources={ZHAO_2017: "section 4"},
+        sources={ZHAO_2017: "section 3"},
         needs=("objects",),
         responses={"score": Response(moves=("object follows group",), stays=("biased people",))},
         says={

@@ -63,7 +63,7 @@ class GenderRatio(CountingMetric):
             )
         },
         says={
-            "score": "it names the first group oftener than labels have it",
+            "score": "it names the first group more often than labels have it",
         },
         amplification=True,
     )

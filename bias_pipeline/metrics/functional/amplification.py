@@ -164,7 +164,7 @@ def mals(
     Returns:
         (...), NaN where no task counts.
 
-    Source: Zhao et al. 2017, section 4.
+    Source: Zhao et al. 2017, section 3.
 
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
