@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
@@ -29,7 +29,7 @@ from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.declared import Count, Given, Text
-from bias_pipeline.encoders.base import Encoder, Head
+from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.included import conf_dirs, group_choices
 from bias_pipeline.io.paths import choices_of
@@ -62,6 +62,7 @@ class Task(TypedDict, total=False):
     dataset: Dataset
     captioner: str | int | float | None
     limit: Count | None
+    processes: Literal["auto"] | Count
     attribute: Attribute
     task: TaskVocabulary
     text: TextTransform
@@ -106,6 +107,11 @@ class Cell:
     def loggers(self) -> Sequence[ResultLogger]:
         """Those that are told of results; none of them need be."""
         return list(self.build("logger").values()) if self.tree.get("logger") else []
+
+    @property
+    def trains_networks(self) -> bool:
+        """Whether its attackers are networks, which use several cores by themselves."""
+        return isinstance(self._encoder, NetEncoder)
 
     @property
     def metric(self) -> MetricInfo:

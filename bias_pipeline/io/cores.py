@@ -1,8 +1,9 @@
-"""How many cores this process may use."""
+"""How many cores and how much memory this process may use."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def n_cores() -> int:
@@ -16,3 +17,20 @@ def n_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def free_memory() -> int | None:
+    """Bytes that can be had without swapping, None where the system does not tell."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="ascii")
+    except OSError:
+        return None
+    lines = (line.split() for line in told.splitlines())
+    return next((1024 * int(words[1]) for words in lines if words[0] == "MemAvailable:"), None)
+
+
+def own_memory() -> int:
+    """Bytes of memory that this process has needed so far, at its worst."""
+    import resource  # not on Windows
+
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import active_children
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -88,6 +89,8 @@ class _Waiting:
             return
         self.told = True
         host, pid = owner
+        if pid in {str(child.pid) for child in active_children()}:
+            return  # a helper of this process: the wait is part of the plan
         who = f"process {pid} on {host}" if host else "another process"
         log.warning(
             "%s: waiting for %s, which is at work on it; if that is no longer so, the wait ends "

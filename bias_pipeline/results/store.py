@@ -297,6 +297,10 @@ class ResultStore:
                 raise self._unwritable(error) from error
             yield
 
+    def is_claimed(self, run_id: str) -> bool:
+        """Whether a living process, as far as can be seen at once, is at work on a run."""
+        return is_claimed(self._claim(run_id))
+
     def _claim(self, run_id: str) -> Path:
         return self.root / ".claims" / run_id
 

@@ -47,14 +47,26 @@ def job(config: DictConfig) -> None:
     stopping.stop_if_requested()
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
+    if done_in(folder):  # by a helper
+        _close_log()
+        return
     outcome: dict[str, object] = {"overrides": _overrides(hydra_config)}
     try:
         outcome |= _run_cell(config)
     except Exception as error:
         outcome |= _failure(error, folder)
     stopping.stop_if_requested()
-    replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+    if not done_in(folder):  # else a helper held the cell, and this process waited for it
+        replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
     _close_log()
+
+
+def done_in(folder: Path) -> bool:
+    """Whether a job's folder says that its cell was computed."""
+    try:
+        return bool(json.loads((folder / OUTCOME).read_bytes())["status"] == "done")
+    except FileNotFoundError:
+        return False
 
 
 def _failure(error: Exception, folder: Path) -> dict[str, object]:
@@ -96,8 +108,13 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     }
     here.require()
     result, cached = finish(here, here.corpus(), overrides=_overrides(hydra_config), job=job)
+    return outcome_of(result, cached=cached)
+
+
+def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
+    """How a cell ended that did not fail."""
     status = "cached" if cached else "done"
-    return {"run_id": result.run_id, "status": status, "exit_code": 0}
+    return {"run_id": result.run_id, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
 def finish(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:

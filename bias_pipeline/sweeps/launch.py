@@ -36,6 +36,7 @@ from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.devices import check_devices
+from bias_pipeline.sweeps.helpers import helped
 from bias_pipeline.sweeps.job import OUTCOME, job
 from bias_pipeline.sweeps.sweep_bar import sweep_bar
 
@@ -85,7 +86,10 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     make_folder(folder)
     started = time.monotonic()
     told = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
-    with told, slurm.waiting(launcher, folder):
+    more = multirun and launcher == slurm.HERE and sweep.processes != 1
+    shared = (sweep.options, overrides, sweep.processes, folder)
+    helpers = helped(*shared) if more else nullcontext()
+    with told, helpers, slurm.waiting(launcher, folder):
         _hydra(loader, overrides, multirun)
     seconds = time.monotonic() - started
     outputs = Path(config.paths.outputs)
@@ -102,6 +106,7 @@ class Sweep:
         overrides: with ``all`` replaced by what it stands for.
         config: of its first job.
         loader: composes its jobs, each once.
+        networks: whether networks are trained, which use several cores by themselves.
     """
 
     words: Sequence[str]
@@ -109,6 +114,13 @@ class Sweep:
     overrides: Sequence[str]
     config: DictConfig
     loader: Loader
+    networks: bool = False
+
+    @property
+    def processes(self) -> int | str:
+        """How many it may use, ``auto`` for as many as there are cores."""
+        own: int | str = self.config.processes
+        return 1 if self.networks and own == "auto" else own
 
     @property
     def shows(self) -> bool:
@@ -136,11 +148,12 @@ def prepare(words: Sequence[str]) -> Sweep:
     overrides = expand(options)
     loader = composer(options)
     config = loader.job(first_choices(overrides))
-    cell_of(config).loggers()  # a wrong WANDB_MODE is told before the work, not after it
+    first = cell_of(config)
+    first.loggers()  # a wrong WANDB_MODE is told before the work, not after it
     named = [first_choices([o])[0] if o.startswith("captioner=") else o for o in overrides]
-    for chosen in further_choices(named):
-        cell_of(loader.job(chosen))
-    return Sweep(words, options, overrides, config, loader)
+    cells = [first, *(cell_of(loader.job(chosen)) for chosen in further_choices(named))]
+    networks = any(cell.trains_networks for cell in cells)
+    return Sweep(words, options, overrides, config, loader, networks)
 
 
 def _job_folder(config: DictConfig, multirun: bool) -> Path:
@@ -262,7 +275,9 @@ def _conclude(
     _tell_work(results, outcomes)
     if results:
         plural = "" if len(outcomes) == 1 else "s"
-        told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s; results in {outputs}"
+        n_processes = len({o["process"] for o in outcomes if "process" in o})
+        by = f" by {n_processes} processes" if n_processes > 1 else ""
+        told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
         warn(told)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     return Finished(outputs, results, code)

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLURM, LOCAL, POOL, JOBLIB = "submitit_slurm", "submitit_local", "device_pool", "joblib"
+HERE = "basic"  # in this process
 _NAMES = {
-    "BasicLauncher": "basic",
+    "BasicLauncher": HERE,
     "JoblibLauncher": JOBLIB,
     "DevicePoolLauncher": POOL,
     "LocalLauncher": LOCAL,

@@ -1,0 +1,140 @@
+"""Further processes for a sweep that runs here: they take its cells from the end.
+
+The sweep's own process goes through all cells in order, as it would alone, and finds the later ones
+done. What a helper cannot do is left to it, so nothing depends on helpers but the time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from bias_pipeline.attackers.workers import context, prepare_worker
+from bias_pipeline.config.compose import cell_of, composer
+from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.cores import free_memory, n_cores, own_memory
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.sweeps.job import OUTCOME, finish, outcome_of
+
+log = logging.getLogger(__name__)
+
+WORTH_S = 10.0  # of work left: a helper takes about two seconds to start
+POLL_S = 0.25
+LAST_WORD_S = 5.0  # a helper has that long to leave, once all cells are done
+
+
+@contextmanager
+def helped(
+    options: Namespace, overrides: Sequence[str], processes: int | str, folder: Path
+) -> Iterator[None]:
+    """Start helpers as soon as the first cells show that they are worth it; end them at the end.
+
+    Args:
+        options: Hydra's flags.
+        overrides: of a sweep whose cells use one core each.
+        processes: that may run, this one among them; ``auto`` for as many as there are cores and
+            is memory for.
+        folder: where the sweep's jobs have theirs.
+    """
+    helpers = _Helpers(options, overrides, processes, folder)
+    over = threading.Event()
+    watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
+    watch.start()
+    try:
+        yield
+        over.set()
+        watch.join()
+        helpers.wait(LAST_WORD_S)
+    finally:
+        over.set()
+        watch.join()
+        helpers.kill()
+
+
+class _Helpers:
+    """The further processes of a sweep; see :func:`helped`."""
+
+    def __init__(
+        self, options: Namespace, overrides: Sequence[str], processes: int | str, folder: Path
+    ) -> None:
+        self.options, self.overrides, self.folder = options, overrides, folder
+        self.processes = processes
+        self.started: list[SpawnProcess] = []
+
+    def watch(self, over: threading.Event) -> None:
+        """Start them once that is worth it, until the sweep is over."""
+        began, n_jobs = time.monotonic(), len(jobs_of(self.overrides))
+        while not over.wait(POLL_S):
+            for helper in self.started:
+                helper.is_alive()  # one that was killed must not stay a zombie with a claim
+            n_ended = len(list(self.folder.glob(f"*/{OUTCOME}")))
+            n_left = n_jobs - n_ended
+            if self.started or not n_ended:
+                continue
+            if (time.monotonic() - began) / n_ended * n_left >= WORTH_S:
+                self.start(min(_wanted(self.processes), n_left) - 1)
+
+    def start(self, number: int) -> None:
+        """Start so many."""
+        words = self.options, self.overrides, self.folder
+        for _ in range(number):
+            helper = context().Process(target=_help, args=words, daemon=True)
+            helper.start()
+            self.started.append(helper)
+
+    def wait(self, seconds: float) -> None:
+        """Until each has ended, at most so long."""
+        for helper in self.started:
+            helper.join(seconds)
+
+    def kill(self) -> None:
+        """End those that have not ended."""
+        for helper in self.started:
+            helper.kill()
+            helper.join()
+
+
+def _wanted(processes: int | str) -> int:
+    """Processes in all: as asked for, else one a core, as far as there is memory."""
+    if isinstance(processes, int):
+        return processes
+    room = free_memory()
+    return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
+
+
+def _help(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
+    """A helper's whole life."""
+    prepare_worker()
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        _take_cells(options, overrides, folder)
+
+
+def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
+    compose = composer(options)
+    for number, job in reversed(list(enumerate(jobs_of(overrides)))):
+        own = folder / str(number)
+        if (own / OUTCOME).exists():
+            continue
+        try:
+            here = cell_of(compose.job(job))
+            corpus = here.corpus()
+            store = ResultStore(here.tree["paths"]["outputs"])
+            if store.is_claimed(here.run_id(corpus)):
+                continue
+            result, cached = finish(here, corpus, overrides=job, job={"launcher": "basic"})
+        except Exception:
+            log.debug("left to the sweep's own process", exc_info=True)
+            continue
+        if not cached:
+            own.mkdir(parents=True, exist_ok=True)
+            told = {"overrides": job, **outcome_of(result, cached=False)}
+            replace_file(own / OUTCOME, json.dumps(told).encode(), sync=False)

@@ -1,0 +1,148 @@
+"""Helpers take the cells of a sweep from its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.sweeps import helpers, launch
+from bias_pipeline.sweeps.job import OUTCOME
+
+SWEEP = (
+    "captioner=faithful,terse,stereotyper",
+    "metric=gender_error",
+    "dataset.n_images=200",
+    "stats.resamples=20",
+    "logger=csv",
+)
+
+
+def prepared(outputs: Path, *words: str) -> launch.Sweep:
+    return launch.prepare([*SWEEP, f"paths.outputs={outputs}", *words])
+
+
+def outcomes(folder: Path) -> dict[str, dict[str, object]]:
+    """What the jobs of a sweep have left, by their number."""
+    return {path.parent.name: json.loads(path.read_bytes()) for path in folder.glob(f"*/{OUTCOME}")}
+
+
+def take(sweep: launch.Sweep, folder: Path) -> None:
+    helpers._take_cells(sweep.options, sweep.overrides, folder)
+
+
+def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path: Path) -> None:
+    sweep = prepared(tmp_path / "alone")
+    launch._hydra(sweep.loader, sweep.overrides, multirun=True)
+    (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
+    take(prepared(tmp_path / "helped"), tmp_path / "jobs")
+    own, other = outcomes(folder), outcomes(tmp_path / "jobs")
+    told = ("run_id", "status", "exit_code")
+    assert len(own) == 3
+    assert {n: [o[key] for key in told] for n, o in own.items()} == {
+        n: [o[key] for key in told] for n, o in other.items()
+    }
+
+
+def test_a_job_that_a_helper_has_done_is_left_as_it_is(tmp_path: Path) -> None:
+    sweep = prepared(tmp_path)
+    folder = Path(sweep.config.hydra.sweep.dir)
+    take(sweep, folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob(f"*/{OUTCOME}")}
+    launch._hydra(sweep.loader, sweep.overrides, multirun=True)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path: Path) -> None:
+    sweep = prepared(tmp_path / "outputs")
+    take(sweep, tmp_path / "first")
+    done = outcomes(tmp_path / "first")
+    again = prepared(tmp_path / "again")
+    store = helpers.ResultStore(tmp_path / "again")
+    with store.claim(str(done["1"]["run_id"])):
+        take(again, tmp_path / "second")
+    assert sorted(outcomes(tmp_path / "second")) == ["0", "2"]
+
+
+def test_a_cell_that_fails_is_left_to_the_sweep(tmp_path: Path) -> None:
+    words = ["captioner=faithful,absent", *SWEEP[1:], f"paths.outputs={tmp_path / 'outputs'}"]
+    sweep = launch.prepare(words)
+    take(sweep, tmp_path / "jobs")
+    assert sorted(outcomes(tmp_path / "jobs")) == ["0"]
+
+
+def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helpers, "WORTH_S", 0.0)
+    sweep = prepared(tmp_path, "processes=2")
+    first = tmp_path / "jobs" / "0" / OUTCOME
+    first.parent.mkdir(parents=True)
+    first.write_text('{"status": "done"}')
+    with helpers.helped(sweep.options, sweep.overrides, 2, tmp_path / "jobs"):
+        waited = helpers.threading.Event()
+        for _ in range(400):
+            if len(outcomes(tmp_path / "jobs")) == 3:
+                break
+            waited.wait(0.1)
+    assert sorted(outcomes(tmp_path / "jobs")) == ["0", "1", "2"]
+
+
+def test_no_helper_outlives_a_sweep_that_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[helpers._Helpers] = []
+    start = helpers._Helpers.start
+
+    def noted(self: helpers._Helpers, number: int) -> None:
+        start(self, number)
+        started.append(self)
+
+    monkeypatch.setattr(helpers, "WORTH_S", 0.0)
+    monkeypatch.setattr(helpers._Helpers, "start", noted)
+    first = tmp_path / "jobs" / "0" / OUTCOME
+    first.parent.mkdir(parents=True)
+    first.write_text('{"status": "done"}')
+    sweep = prepared(tmp_path, "processes=2")
+
+    def stopped() -> None:
+        with helpers.helped(sweep.options, sweep.overrides, 2, tmp_path / "jobs"):
+            while not started:
+                helpers.time.sleep(0.05)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert [helper.is_alive() for helper in started[0].started] == [False]
+
+
+def test_short_sweeps_stay_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("a helper was started")
+
+    monkeypatch.setattr(helpers._Helpers, "start", refused)
+    found = launch.run([*SWEEP, f"paths.outputs={tmp_path}"])
+    assert found.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [((), "auto"), (("encoder=lstm", "metric=lic"), 1), (("processes=3",), 3)],
+)
+def test_networks_share_no_cores(
+    tmp_path: Path, words: tuple[str, ...], processes: int | str
+) -> None:
+    assert prepared(tmp_path, *words).processes == processes
+
+
+def test_memory_bounds_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "n_cores", lambda: 16)
+    monkeypatch.setattr(helpers, "own_memory", lambda: 1_000)
+    monkeypatch.setattr(helpers, "free_memory", lambda: 3_500)
+    assert helpers._wanted("auto") == 4
+
+
+def test_processes_is_auto_or_a_number(tmp_path: Path) -> None:
+    with pytest.raises(launch.UsageError, match="processes"):
+        prepared(tmp_path, "processes=many")
