@@ -43,7 +43,9 @@ def keys_of(texts: Iterable[str]) -> UIntArray:
 # What is drawn, each from a stream of its own. The split and the resampling came first and keep the
 # streams they had, which another number of steps tells apart: new ones would train every attacker
 # and draw every interval anew for nothing.
-PURPOSES = ("split", "resample", "noise", "bundle", "retry", "dropout", "limit")
+PURPOSES = (
+    "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
+)  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, keys_of(PURPOSES), strict=True)),
     "split": np.uint64(0),

@@ -1,0 +1,184 @@
+"""Corpora whose only bias is which verb goes with whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.language_bias import LanguageBiasDataset
+from bias_pipeline.errors import NotApplicableError, UsageError
+from tests.corpora import DATA
+
+WORDS = {"male": ["man", "he"], "female": ["woman", "she"]}
+GENDER = Attribute("gender", tuple(WORDS), WORDS, {})
+TASKS = {"bed": "bed, beds"}
+VERBS = {"bed": ["lay, lays, laying", "sit, sits, sitting"]}
+PRONOUNS = {"male": "he", "female": "she"}
+
+
+class Said(Dataset):
+    """Captions of people, and nothing else."""
+
+    name = "said"
+
+    def __init__(self, captions: Sequence[Sequence[str]]) -> None:
+        self.captions = captions
+
+    def captioners(self) -> Sequence[str]:
+        return ("nobody",)
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        labels = LabelMap("gender", {name: name for name in WORDS})
+        records = [
+            Record(str(k), None, tuple(own), {"gender": "male"})
+            for k, own in enumerate(self.captions)
+        ]
+        groups = {"gender": (tuple(WORDS), labels)}
+        return Corpus.build(records, dataset="said", captioner=captioner, groups=groups)
+
+
+def said(n: int = 20) -> list[list[str]]:
+    return [
+        [f"a {who} {verb} on a bed {k}"]
+        for who in ("man", "woman")
+        for verb in ("lays", "sits")
+        for k in range(n)
+    ]
+
+
+def planted(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Corpus:
+    own: dict[str, Any] = {"tasks": TASKS, "verbs": VERBS, "pronouns": PRONOUNS, **options}
+    dataset = LanguageBiasDataset(Said(captions or said()), imbalance, **own)
+    return dataset.load("people", GENDER)
+
+
+def cells(found: Corpus) -> Counter[tuple[str, bool]]:
+    return Counter((row.labels["gender"], "lays" in row.human[0]) for row in found)
+
+
+@pytest.mark.parametrize(("imbalance", "own"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
+def test_each_group_has_its_verb_as_often_as_asked_for(imbalance: float, own: int) -> None:
+    found = cells(planted(imbalance, size=20))
+    assert found["male", True] == found["female", False] == own
+    assert found["male", False] == found["female", True] == 20 - own
+
+
+def test_all_levels_take_as_many_captions() -> None:
+    assert len({len(planted(level)) for level in (0.6, 0.7, 0.8, 0.9)}) == 1
+
+
+def test_the_size_is_what_all_levels_can_fill() -> None:
+    captions = said()[:-5]  # 15 women who sit, where the strongest level needs nine in ten
+    assert len(planted(captions=captions)) == 2 * int(15 / 0.9)
+
+
+def test_levels_differ_in_as_few_captions_as_they_must() -> None:
+    one, other = ({row.human[0] for row in planted(level, size=20)} for level in (0.6, 0.7))
+    assert len(one - other) == 4
+
+
+def test_the_captioner_says_what_people_say() -> None:
+    assert all(row.model == row.human[0] for row in planted())
+
+
+def test_the_label_is_the_group_that_the_caption_names() -> None:
+    assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in planted())
+
+
+def test_group_and_task_are_independent() -> None:
+    captions = [*said(), *([text.replace("bed", "sofa")] for (text,) in said(12))]
+    tasks = {**TASKS, "sofa": "sofa"}
+    found = planted(captions=captions, tasks=tasks, verbs=dict.fromkeys(tasks, VERBS["bed"]))
+    counts = Counter((row.labels["gender"], *(row.objects or ())) for row in found)
+    assert counts["male", "bed"] == counts["female", "bed"]
+    assert counts["male", "sofa"] == counts["female", "sofa"]
+
+
+def test_an_image_gives_one_caption() -> None:
+    twice = [[*own, own[0] + " again"] for own in said()]
+    found = planted(captions=twice)
+    assert len(set(found.ids)) == len(found)
+
+
+def test_a_caption_of_both_verbs_or_groups_is_left_out() -> None:
+    odd = [["a man sits and lays on a bed"], ["a man and a woman sit on a bed"], ["a man sits"]]
+    assert planted(captions=[*said(), *odd]).digest  # no refusal
+    assert not {own[0] for own in odd} & {row.human[0] for row in planted(captions=[*said(), *odd])}
+
+
+def test_another_seed_takes_others() -> None:
+    one, other = ({row.human[0] for row in planted(size=10, seed=k)} for k in (0, 1))
+    assert one != other
+
+
+def test_pronouns_alone_leave_captions_of_nouns_out() -> None:
+    captions = [[text.replace("a man", "he").replace("a woman", "she")] for (text,) in said(10)]
+    found = planted(captions=[*said(), *captions], gender_by="pronoun")
+    assert all(row.human[0].split()[0] in ("he", "she") for row in found)
+
+
+def test_the_counts_are_told() -> None:
+    assert "bed 12 lay and 8 sit of one group, 8 lay and 12 sit of the other" in str(
+        planted(size=20).notes
+    )
+
+
+# --- refusals
+
+
+def test_a_cell_without_captions_is_told() -> None:
+    with pytest.raises(NotApplicableError, match="has 20, 20, 20, 0 captions by group and verb"):
+        planted(captions=said()[:-20])
+
+
+def test_more_captions_than_there_are_are_refused() -> None:
+    with pytest.raises(NotApplicableError, match=r"enough for 22 a group; lower dataset\.size"):
+        planted(size=23)
+
+
+def test_three_verbs_are_refused() -> None:
+    with pytest.raises(UsageError, match="two verbs for each of the tasks bed"):
+        planted(verbs={"bed": ["lay", "sit", "stand"]})
+
+
+def test_a_group_without_pronouns_is_told() -> None:
+    with pytest.raises(UsageError, match="has none for 'female'"):
+        planted(gender_by="pronoun", pronouns={"male": "he"})
+
+
+def test_three_groups_are_refused() -> None:
+    class Three(Said):
+        def load(self, captioner: str, attribute: Attribute) -> Corpus:
+            names = ("male", "female", "other")
+            labels = LabelMap("gender", {name: name for name in names})
+            record = Record("1", None, ("a man",), {"gender": "male"})
+            return Corpus.build(
+                [record], dataset="three", captioner="x", groups={"gender": (names, labels)}
+            )
+
+    with pytest.raises(NotApplicableError, match="two groups"):
+        LanguageBiasDataset(Three([]), 0.6, TASKS, VERBS).load("people", GENDER)
+
+
+# --- on real captions
+
+
+@pytest.mark.real
+def test_the_levels_are_made_of_real_captions(tmp_path: Path) -> None:
+    root = DATA / "lic" / "bias_data"
+    if not root.is_dir():
+        pytest.skip(f"no captions of LIC at {root}")
+    words = ["experiment=language_bias", f"dataset.of.root={root}", f"paths.outputs={tmp_path}"]
+    found = [compose.cell([*words, f"dataset.imbalance={k}"]).corpus() for k in (0.6, 0.9)]
+    sizes = [np.bincount(own.groupings["gender"].codes).tolist() for own in found]
+    assert sizes[0] == sizes[1]
+    assert sizes[0][0] == sizes[0][1] >= 50
