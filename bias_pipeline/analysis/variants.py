@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.results.settings import further_columns, with_settings
+from bias_pipeline.results.settings import values_of, with_settings
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -125,20 +125,26 @@ def variants(results: Sequence[Result], draws: Stored, over: Sequence[str]) -> l
         DataError: if two runs are the same in everything.
     """
     told = with_settings(results)
-    _check(over, told)
+    further = dict.fromkeys(key for own in told for key in own.settings)
+    _check(over, [*KEYS, *further])
+    alike = [key for key in further if key not in KEYS and not _varies(key, over)]
     groups: dict[Setting, dict[tuple[str, str], _Cell]] = {}
     for result in told:
         for row in result.rows:
             if row.part in HEADLINES and np.isfinite(row.value):
-                own = groups.setdefault(_same(row, result, over), {})
+                own = groups.setdefault(_same(row, result, over, alike), {})
                 cell = _Cell(row, _neutral(result, row.part), _drawn(draws, row))
                 _add(own, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
     return [own for own in made if len(own.variants) > 1 and len(own.captioners) > 1]
 
 
-def _check(over: Sequence[str], results: Sequence[Result]) -> None:
-    known = dict.fromkeys([*KEYS, *further_columns(own.settings for own in results)])
+def _varies(key: str, over: Sequence[str]) -> bool:
+    """Whether a setting is what varies, or a value within a choice that does."""
+    return key in over or key.partition(".")[0] in over
+
+
+def _check(over: Sequence[str], known: Sequence[str]) -> None:
     for key in over:
         if key not in known:
             raise UsageError(
@@ -146,13 +152,16 @@ def _check(over: Sequence[str], results: Sequence[Result]) -> None:
             )
 
 
-def _same(row: Row, result: Result, over: Sequence[str]) -> Setting:
-    """What is alike for all variants; metrics differ in their settings, so those vary with them."""
+def _same(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
+    """What is alike for all variants; metrics differ in their settings, so those vary with them.
+
+    A setting that tells some of the runs apart is asked of every run: the others have it too.
+    """
     if "metric" in over:
         return Setting("", row.attribute, row.dataset)
     kept = {key: str(getattr(row, key)) for key in SETTINGS if key not in over}
-    rest = {k: v for k, v in result.settings.items() if k not in (*KEYS, *over)}
-    others = " ".join(f"{key}={value}" for key, value in rest.items())
+    values = values_of(result) | dict(result.settings)
+    others = " ".join(f"{key}={values[key]}" for key in alike if key in values)
     return Setting(_headline(row), row.attribute, row.dataset, **kept, others=others)
 
 
@@ -161,7 +170,8 @@ def _headline(row: Row) -> str:
 
 
 def _variant(row: Row, result: Result, over: Sequence[str]) -> str:
-    return " ".join(filter(None, (_told(row, result, key) for key in over))) or "none"
+    within = [key for key in result.settings if key not in over and _varies(key, over)]
+    return " ".join(filter(None, (_told(row, result, key) for key in (*over, *within)))) or "none"
 
 
 def _told(row: Row, result: Result, key: str) -> str:

@@ -61,7 +61,7 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
     """
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)
-    valued = _differing_within(every, (*_OF_ONE_METRIC, *NAMED), _values)
+    valued = _differing_within(every, (*_OF_ONE_METRIC, *NAMED), values_of)
     return [
         replace(own, settings={**choices, **_untold(values, own.settings), **own.settings})
         for own, choices, values in zip(every, chosen, valued, strict=True)
@@ -125,7 +125,7 @@ def _choices(result: Result) -> dict[str, str]:
     return {name: str(getattr(result.rows[0], name)) for name in NAMED}
 
 
-def _values(result: Result) -> dict[str, str]:
+def values_of(result: Result) -> dict[str, str]:
     """Everything that decides numbers and is no choice, by the key that sets it."""
     row = result.rows[0]
     keys = result.manifest.get("keys", {})

@@ -181,13 +181,15 @@ def test_metrics_may_be_the_variants() -> None:
 
 def test_two_runs_of_one_variant_are_refused() -> None:
     found = results()
-    again = [Result(f"{one.run_id}-2", [renamed(one)], one.manifest) for one in found]
+    again = [
+        Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest) for one in found
+    ]
     with pytest.raises(DataError, match="are both sat with lstm"):
         variants([*found, *again], {}, ["encoder"])
 
 
-def renamed(one: Result) -> Row:
-    return replace(one.rows[0], run_id=f"{one.run_id}-2")
+def renamed(one: Result, name: str) -> Row:
+    return replace(one.rows[0], run_id=name)
 
 
 def test_a_value_within_a_choice_may_vary() -> None:
@@ -199,6 +201,26 @@ def test_a_value_within_a_choice_may_vary() -> None:
     same = [replace(one, rows=[replace(one.rows[0], encoder="ngram")]) for one in found]
     (own,) = variants(same, {}, ["metric.order"])
     assert own.variants == ("metric.order=0", "metric.order=1")
+
+
+def configured(found: list[Result], order: int) -> list[Result]:
+    """The same runs with a value within a choice."""
+    return [
+        replace(
+            one,
+            rows=[renamed(one, f"{one.run_id}-{order}")],
+            manifest={**one.manifest, "config": {"order": order}, "keys": {}},
+        )
+        for one in found
+    ]
+
+
+def test_runs_are_set_beside_those_that_share_their_values() -> None:
+    """Though only the runs of one variant tell them: they alone were tried with two orders."""
+    both = configured(results(), 1)
+    more = configured([one for one in results() if one.rows[0].encoder == "ngram"], 2)
+    (own,) = variants([*both, *more], {}, ["encoder"])
+    assert (own.variants, own.setting.others) == (("lstm", "ngram"), "metric.order=1")
 
 
 def test_an_unknown_key_is_refused() -> None:
