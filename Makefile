@@ -73,6 +73,7 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.leaderboard.reproduce $(DATA)
 	@$(BIN)/python -m experiments.race_words.reproduce $(DATA)
 	@$(BIN)/python -m experiments.alignment.reproduce $(DATA)
+	@$(BIN)/python -m experiments.encoder_sensitivity.reproduce $(DATA)
 
 clean:  ## remove what runs and tests have left; the environment stays
 	@rm -rf outputs/[!R]* outputs/.[!.]* .pytest_cache .mypy_cache .ruff_cache .hypothesis

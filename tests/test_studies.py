@@ -72,6 +72,7 @@ COMMANDS = {
     "age/rows.csv": "experiments.age.reproduce DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
+    "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "language_bias/rows.csv": "experiments.language_bias.reproduce DATA",
     "leaderboard/rows.csv": "experiments.leaderboard.reproduce DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",

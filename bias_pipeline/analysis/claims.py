@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from bias_pipeline.analysis.claim_tests import TESTS, Number, Series, Verdict, merged
+from bias_pipeline.analysis.sensitivity import coefficient_of_variation
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 
 REGISTER = Path("claims") / "claims.yaml"
@@ -149,12 +151,15 @@ def _series(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
 
 
 def _published(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
-    """The printed cells of a column by row, of a row by column, or a single one."""
+    """The printed cells of a column by row, of a row by column, a single one, or rows' spread."""
     lines = _read(folder / "published" / f"{cells['paper']}.csv")
     fixed = {key: str(cells.get(key, "")) for key in ("table", "part")}
     table = [line for line in lines if all(line[key] == value for key, value in fixed.items())]
     given = {key: str(cells[key]) for key in ("row", "column") if key in cells}
     own = [line for line in table if all(line[key] == value for key, value in given.items())]
+    if cells.get("variation"):
+        yield _variation(own)
+        return
     axis = "column" if "column" not in given else "row"
     deviations = {(line["row"], line["column"]): float(line["std"] or "nan") for line in table}
     scale = cells.get("scale", 1)
@@ -164,6 +169,17 @@ def _published(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
         )
         for line in own
         if line[axis] not in cells.get("without", [])
+    }
+
+
+def _variation(lines: Sequence[Mapping[str, str]]) -> Series:
+    """Row to the coefficient of variation of its cells, in per cent as tables print it."""
+    cells: dict[str, list[float]] = {}
+    for line in lines:
+        cells.setdefault(line["row"], []).append(float(line["value"]))
+    return {
+        row: Number(float(coefficient_of_variation(np.array(own))), math.nan)
+        for row, own in cells.items()
     }
 
 

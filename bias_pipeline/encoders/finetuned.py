@@ -52,6 +52,7 @@ class FineTuned(Published):
 
     def require(self) -> None:
         """See the base."""
+        super().require()
         self._pooling(self.found)
 
     def prepare(self, data: Labelled) -> Embedded | None:

@@ -70,6 +70,7 @@ class Frozen(Published, FeatureEncoder):
 
     def require(self) -> None:
         """See the base."""
+        super().require()
         self._settings(self.found)
 
     def prepare(self, data: Labelled) -> Embedded | None:

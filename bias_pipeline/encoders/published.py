@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from bias_pipeline.declared import Text
 from bias_pipeline.encoders.base import NetEncoder
+from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
@@ -38,6 +39,11 @@ class Published(NetEncoder):
             BiasPipelineError: if it is not there, or cannot be used.
         """
         return find_pretrained(self.model, KINDS, revision=self.revision)
+
+    def require(self) -> None:
+        """See the base."""
+        model = self.found
+        require_vocabulary(model.folder, model.files)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

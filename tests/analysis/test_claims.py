@@ -136,7 +136,7 @@ def test_every_claim_is_said_in_words() -> None:
 
 
 def test_one_paper_can_be_asked_for() -> None:
-    assert {line.paper for line in judge(FOLDER, "DBAC")} == {"DBAC"}
+    assert {line.paper for line in judge(FOLDER, "DBAC v4")} == {"DBAC v4"}
 
 
 @pytest.mark.parametrize("paper", ["relic", "dbac", "imagecaptioner2"])

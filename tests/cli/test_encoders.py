@@ -70,6 +70,17 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
         assert part in told
 
 
+@pytest.mark.parametrize("encoder", ["minilm", "bert"])
+def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
+    encoder: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
+    folder = write_bert(tmp_path / "half")
+    (folder / "tokenizer.json").unlink()
+    code, told = run(f"encoder={encoder}", f"encoder.model={folder}", "logger=csv")
+    assert (code, "fetch tokenizer.json" in told) == (5, True), told
+
+
 @pytest.mark.parametrize("head", ["mlp3", "lic_bert"])
 def test_a_model_of_ones_own_is_trained_on(head: str, run: Run, bert: Path) -> None:
     words = ("encoder=bert", f"encoder.model={bert}", f"head={head}", *SMALL, "seeds=1")

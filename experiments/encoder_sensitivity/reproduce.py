@@ -1,0 +1,153 @@
+"""How far LIC and DBAC depend on the attacker, on real captioners: our own runs.
+
+Usage: python -m experiments.encoder_sensitivity.reproduce [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT the sweeps are run, and after each rows.csv is written from all that is finished, so
+a stopped study keeps what it has and goes on where it was. Without it, RESULTS.md is made from the
+rows that are there. MPNet must be at DATA_ROOT/models.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline.analysis.consistency import agreements
+from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, reduction, sensitivity
+from bias_pipeline.analysis.variants import OVER, Variants, variants
+from bias_pipeline.report.content import finished_runs
+from bias_pipeline.results.store import Result, Row
+from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
+from experiments.study import attempted, write_results
+
+Line = dict[str, object]
+
+HERE = Path(__file__).resolve().parent
+# One human caption an image and three seeds: networks that embed and learn are slow on a processor.
+CHEAPER = ("seeds=3", "metric.positions=1", "logger=csv", "dataset=lic")
+THREE = "captioner=sat,transformer,oscar"
+ALL = "captioner=all"
+SCRATCH = ("lstm", "rnn", "transformer1", "bilstm", "birnn", "transformer5")
+# Which attackers are compared with each other.
+FAMILIES = {
+    "words and MiniLM": ("ngram", "minilm", "minilm mlp3"),
+    "words and MiniLM, one head": ("ngram", "minilm mlp3"),
+    "from scratch": tuple(f"{name} mlp3" for name in SCRATCH),
+    "words, MiniLM, from scratch": ("ngram", *(f"{n} mlp3" for n in ("minilm", *SCRATCH))),
+    "pre-trained": ("minilm mlp3", "mpnet mlp3"),
+}
+KEPT = ("score", "model:paired", "human:paired", "a_to_t", "t_to_a")
+COLUMNS = [
+    "attackers", "attribute", "metric", "metric_version", "part", "captioner", "value", "ci_low",
+    "ci_high",
+]  # fmt: skip
+FEWEST = 3  # captioners of a setting, without which it is not told
+MPNET = "models/all-mpnet-base-v2"
+
+
+def plan(data: Path) -> Iterator[list[str]]:
+    """The overrides of every sweep."""
+    for attribute in ("gender", "race"):
+        for metric in ("lic", "dbac"):
+            own = [ALL, f"attribute={attribute}", f"metric={metric}"]
+            yield [*own, "encoder=ngram"]
+            yield [*own, "encoder=minilm"]
+            yield [*own, "encoder=minilm", "probe=convex"]
+    for encoder in SCRATCH:
+        yield [ALL, "attribute=gender", "metric=lic", f"encoder={encoder}"]
+        yield [THREE, "attribute=gender", "metric=dbac", f"encoder={encoder}"]
+    model = f"encoder.model={data / MPNET}"
+    yield [ALL, "attribute=gender", "metric=lic", "encoder=mpnet", model]
+
+
+def run(data: Path, outputs: Path) -> None:
+    """Run every sweep, and keep what is finished after each."""
+    common = [*CHEAPER, f"dataset.root={data / 'lic' / 'bias_data'}"]
+    for words in plan(data):
+        attempted(" ".join(words), outputs, *words, *common)
+        collect(outputs)
+
+
+def collect(outputs: Path) -> None:
+    """Write rows.csv from the finished runs of a folder: scores, and what they come to."""
+    results, draws = finished_runs(outputs)
+    lines = [line for result in results for line in _scores(result)]
+    for family, own in _families(results).items():
+        ran = {_attacker(result.rows[0]) for result in own}
+        found = [one for one in variants(own, draws, OVER) if len(one.variants) == len(ran)]
+        lines += [
+            {"attackers": family, **line} for scores in found for line in _analysed(scores, found)
+        ]
+    rows = pd.DataFrame(lines).dropna(subset="value")
+    versions = {row.metric: row.metric_version for result in results for row in result.rows}
+    rows["metric_version"] = rows["metric"].map(versions)
+    rows = rows[COLUMNS]
+    setting = ["attackers", "attribute", "metric", "part"]
+    told = rows.groupby(setting)["captioner"].transform("size") >= FEWEST
+    rows = rows[told | ~rows["part"].isin(KEPT)]
+    rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+
+
+def _families(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The runs of each family; one that holds no other attackers than one before is left out."""
+    found: dict[frozenset[str], tuple[str, list[Result]]] = {}
+    for family, attackers in FAMILIES.items():
+        own = [result for result in results if _attacker(result.rows[0]) in attackers]
+        there = frozenset(_attacker(result.rows[0]) for result in own)
+        found.setdefault(there, (family, own))
+    return dict(found.values())
+
+
+def _scores(result: Result) -> Iterator[Line]:
+    """The headlines and sides of a run."""
+    for row in result.rows:
+        if row.part in KEPT:
+            numbers = Interval(row.value, row.ci_low, row.ci_high)
+            line = _line(row.attribute, row.metric, row.part, row.captioner, numbers)
+            yield {"attackers": _attacker(row), **line}
+
+
+def _attacker(row: Row) -> str:
+    return " ".join(filter(None, (row.encoder, row.head)))
+
+
+def _analysed(scores: Variants, others: Sequence[Variants]) -> Iterator[Line]:
+    """Coefficients, reductions against LIC under the same attackers, agreements."""
+    metric, _, direction = scores.setting.headline.partition(" ")
+    told = (scores.setting.attribute, metric, direction or "score")
+    yield from _sensitivity(told, "coefficient", sensitivity(scores))
+    for other in others:
+        alike = scores.setting.rivals(other.setting) and other.setting.headline == "lic"
+        if alike and set(scores.variants) == set(other.variants):
+            yield from _sensitivity(told, "reduction", reduction(scores, other))
+    for own in agreements(scores):
+        for what in AGREEMENTS:
+            yield _line(
+                *told[:2], f"{told[2]}:{what}", f"{own.first}, {own.second}", getattr(own, what)
+            )
+
+
+def _sensitivity(told: tuple[str, str, str], what: str, own: Sensitivity) -> Iterator[Line]:
+    for captioner, number in {**own.per_captioner, "mean": own.mean}.items():
+        yield _line(*told[:2], f"{told[2]}:{what}", captioner, number)
+
+
+def _line(attribute: str, metric: str, part: str, captioner: str, own: Interval) -> Line:
+    numbers = {"value": own.value, "ci_low": own.low, "ci_high": own.high}
+    told = {"attribute": attribute, "metric": metric, "part": part, "captioner": captioner}
+    return {**told, **numbers}
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments:
+        default = f"outputs/{HERE.name}"
+        run(Path(arguments[0]), Path(arguments[1] if len(arguments) > 1 else default))
+    rows = pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""])
+    write_results(HERE, tables(rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
