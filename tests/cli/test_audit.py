@@ -60,7 +60,7 @@ def labels(scenes: Path) -> str:
 
 @pytest.fixture(scope="module")
 def whole(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    """An audit with all there is."""
+    """An audit with all there is: three attributes, about 30 s."""
     folder = tmp_path_factory.mktemp("whole")
     files = ["--captions", str(scenes / "annotations" / "captions.json")]
     files += ["--objects", str(scenes / "annotations" / "instances.json")]
@@ -75,37 +75,45 @@ def alone(scenes: Path, labels: str, tmp_path_factory: pytest.TempPathFactory) -
     return audit(tmp_path_factory.mktemp("alone"), str(odd), "--attributes", labels)
 
 
+@pytest.mark.slow
 def test_an_audit_ends_well(whole: Audited) -> None:
     assert whole.code == 0, whole.text
 
 
+@pytest.mark.slow
 def test_it_writes_a_report(whole: Audited) -> None:
     assert "amplifier" in (whole.folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_it_prints_where(whole: Audited) -> None:
     assert whole.text.splitlines()[-1] == str(whole.folder / "report.html")
 
 
+@pytest.mark.slow
 def test_it_finds_the_planted_bias(whole: Audited) -> None:
     (told,) = (line for line in whole.text.splitlines() if line.startswith("Does it give the"))
     assert "Yes, beyond chance: leakage (gender" in told
     assert "lic (gender" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attribute", ["gender", "race", "age"])
 def test_every_attribute_of_the_labels_is_audited(whole: Audited, attribute: str) -> None:
     assert list(whole.folder.glob(f"lic-coco-amplifier-{attribute}-*/result.json"))
 
 
+@pytest.mark.slow
 def test_an_attribute_with_unknown_labels_is_passed_over(whole: Audited) -> None:
     assert "emotion is not audited" in whole.text
 
 
+@pytest.mark.slow
 def test_it_announces_its_time(whole: Audited) -> None:
     assert "seeds, about" in whole.text
 
 
+@pytest.mark.slow
 def test_it_says_what_there_is_no_time_for(whole: Audited) -> None:
     assert "no time for dbac" in whole.text
 
@@ -146,12 +154,14 @@ def test_blank_captions_are_announced(scenes: Path, labels: str, tmp_path: Path)
     assert "warning: 70 of 700 model captions (10.0%) are blank" in found.text
 
 
+@pytest.mark.slow
 def test_it_says_what_nothing_is_concluded_from(whole: Audited) -> None:
     (told,) = (line for line in whole.text.splitlines() if line.startswith("Nothing is concluded"))
     assert "ba_directional A→T (" in told
     assert "moved by how much it says" in told
 
 
+@pytest.mark.slow
 def test_the_ratio_is_told_and_not_judged(whole: Audited) -> None:
     (told,) = (line for line in whole.text.splitlines() if line.startswith("How often does it"))
     assert "gender_ratio (" in told
