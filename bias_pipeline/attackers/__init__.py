@@ -1,1 +1,1 @@
-"""Attackers: models that guess an attribute (or tasks) from captions, and what they answered."""
+"""Attackers: models that guess an attribute (or tasks) from captions, and what they predict."""

@@ -74,7 +74,7 @@ class Attacker(pl.LightningModule):
 
     @torch.no_grad()
     def probabilities(self, **inputs: Tensor) -> Tensor:
-        """Answers (N, K) or (N, T), without dropout."""
+        """Predictions (N, K) or (N, T), without dropout."""
         self.eval()
         outputs = self(**inputs).double()
         if self.exclusive and outputs.shape[1] > 1:

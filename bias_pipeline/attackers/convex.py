@@ -1,4 +1,4 @@
-"""The convex attacker: regularised logistic regression, the same answers every time."""
+"""The convex attacker: regularised logistic regression, the same predictions every time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from bias_pipeline.attackers.logistic import BoolArray, Matrix, decide, fit
-from bias_pipeline.attackers.probe import Answered, Job, Probe
+from bias_pipeline.attackers.probe import Job, Probe, Trained
 from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures, named_spec
@@ -21,8 +21,8 @@ TOGETHER = 64  # regressions in one batch: more would leave the processor's own 
 class ConvexProbe(Probe):
     """Logistic regression on features such as n-gram indicators, one fresh fit a split.
 
-    The objective is strictly convex, so the answers depend on the split alone. K = 2 groups give
-    one sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
+    The objective is strictly convex: predictions depend on the split alone. K = 2 groups give one
+    sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
 
     Args:
         encoder: what the attacker sees.
@@ -53,7 +53,7 @@ class ConvexProbe(Probe):
             "inverse_penalty": self.inverse_penalty,
         }
 
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Answered]:
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Trained]:
         """Fit attackers whose features are the same together, others one by one."""
         items = self.encoder.read(data)
         outputs = outputs_of(data)
@@ -67,7 +67,7 @@ class ConvexProbe(Probe):
 
     def _together(
         self, data: Labelled, outputs: FloatArray, shared: SharedFeatures, jobs: Sequence[Job]
-    ) -> Iterator[Answered]:
+    ) -> Iterator[Trained]:
         ones = np.ones(len(outputs))
         counts, truths = (
             np.stack([shared.tally(own[job.train], job.train) for job in jobs], axis=1)
@@ -76,12 +76,12 @@ class ConvexProbe(Probe):
         weights = self.fit(shared.matrix, counts, truths, shared.known)
         for number, job in enumerate(jobs):
             tested = shared.matrix[shared.rows[job.test]]
-            yield Answered(_probabilities(decide(tested, weights[:, number]), data))
+            yield Trained(_probabilities(decide(tested, weights[:, number]), data))
 
-    def _alone(self, data: Labelled, outputs: FloatArray, inputs: Features, job: Job) -> Answered:
+    def _alone(self, data: Labelled, outputs: FloatArray, inputs: Features, job: Job) -> Trained:
         truths = outputs[job.train][:, None]
         weights = self.fit(inputs.matrix(job.train), np.ones((len(truths), 1)), truths)
-        return Answered(_probabilities(decide(inputs.matrix(job.test), weights[:, 0]), data))
+        return Trained(_probabilities(decide(inputs.matrix(job.test), weights[:, 0]), data))
 
     def fit(
         self,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from bias_pipeline.attackers.workers import context, prepare_worker
 
 Number = TypeVar("Number", bound=np.generic)
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def world_size(flags: Mapping[str, Any]) -> int:
     return devices
 
 
-class Team:
+class Ranks:
     """As many processes as there are devices, which know of each other.
 
     Args:
@@ -88,12 +88,12 @@ class Team:
             for rank in range(world)
         ]
 
-    def run(self, function: Callable[..., Answer], *arguments: object) -> list[Answer]:
+    def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
         """What a function returns in each process; it takes the process's share last.
 
         Raises:
             Exception: the first of any process; the others may then wait for it for ever, so the
-                team must be dismissed.
+                ranks must be dismissed.
         """
         futures = [member.submit(_with_share, function, arguments) for member in self._members]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
@@ -103,9 +103,9 @@ class Team:
 
 
 @lru_cache(maxsize=1)
-def team(world: int) -> Team:
-    """The team of this process."""
-    return Team(world)
+def ranks(world: int) -> Ranks:
+    """The ranks of this process."""
+    return Ranks(world)
 
 
 _share = WHOLE
@@ -124,7 +124,7 @@ def _join(share: Share, port: int) -> None:
     }
 
 
-def _with_share(function: Callable[..., Answer], arguments: tuple[object, ...]) -> Answer:
+def _with_share(function: Callable[..., Returned], arguments: tuple[object, ...]) -> Returned:
     return function(*arguments, _share)
 
 

@@ -27,16 +27,16 @@ class Ensemble(pl.LightningModule):
     Args:
         members: S attackers of one description that :func:`can_stack` allows.
         seeds: of each.
-        dice: state of the processor's random numbers after each was made.
+        states: state of the processor's random numbers after each was made.
     """
 
     def __init__(
-        self, members: Sequence[Attacker], seeds: Sequence[int], dice: Sequence[Tensor]
+        self, members: Sequence[Attacker], seeds: Sequence[int], states: Sequence[Tensor]
     ) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        self.seeds, self.states = tuple(seeds), tuple(dice)
-        self.dice: list[torch.Generator] = []
+        self.seeds, self.states = tuple(seeds), tuple(states)
+        self.generators: list[torch.Generator] = []
         self.sums = torch.zeros(0)
 
     def own(self) -> list[Attacker]:
@@ -44,13 +44,15 @@ class Ensemble(pl.LightningModule):
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member dice of its own on the device; on the processor, those it has alone."""
+        """Give each member a generator on the device; on the processor, the state it has alone."""
         if self.device.type == "cpu":
-            self.dice = [torch.Generator() for _ in self.states]
-            for dice, state in zip(self.dice, self.states, strict=True):
-                dice.set_state(state)
+            self.generators = [torch.Generator() for _ in self.states]
+            for generator, state in zip(self.generators, self.states, strict=True):
+                generator.set_state(state)
         else:
-            self.dice = [torch.Generator(self.device).manual_seed(seed) for seed in self.seeds]
+            self.generators = [
+                torch.Generator(self.device).manual_seed(seed) for seed in self.seeds
+            ]
 
     def on_train_epoch_start(self) -> None:
         """Begin a new mean loss of each member."""
@@ -60,12 +62,12 @@ class Ensemble(pl.LightningModule):
         """The sum of the members' losses, whose gradient is each member's own."""
         del batch_idx
         members = [self.own()[number] for number, _ in batch]
-        dice = [self.dice[number] for number, _ in batch]
+        generators = [self.generators[number] for number, _ in batch]
         nets = [member.encoder for member in members]
-        vectors = encode(nets, [own.inputs for _, own in batch], dice)  # (S, N, D)
+        vectors = encode(nets, [own.inputs for _, own in batch], generators)  # (S, N, D)
         rows = [len(own.targets) for _, own in batch]
         heads = [cast("nn.Sequential", member.head) for member in members]
-        outputs = decide(heads, vectors, rows, dice)  # (S, N, O)
+        outputs = decide(heads, vectors, rows, generators)  # (S, N, O)
         total = outputs.new_zeros((), dtype=torch.float32)
         for place, member, (number, own) in zip(outputs, members, batch, strict=True):
             loss = member.loss(place[: len(own.targets)], own.targets)

@@ -3,8 +3,8 @@
 On processors, one single-threaded process a core: measured on two cores, that beats one process
 with two threads (``benchmarks/attackers.py``); small matrices do not share well. On a GPU, one
 ensemble over stacked weights (``ensemble.py``). With several devices all processes train the same
-attacker, one after the other (``team.py``). PyTorch is imported by the processes that train, never
-for a cached answer.
+attacker, one after the other (``ddp.py``). PyTorch is imported by the processes that train, never
+for a cached one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from bias_pipeline.attackers import workers
-from bias_pipeline.attackers.ddp import Share, team, world_size
+from bias_pipeline.attackers.ddp import Share, ranks, world_size
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
-from bias_pipeline.attackers.probe import Answered, Job, Probe
+from bias_pipeline.attackers.probe import Job, Probe, Trained
 from bias_pipeline.attackers.recipe import (
     Recipe,
     TrainerFlags,
@@ -31,7 +31,7 @@ from bias_pipeline.attackers.recipe import (
 )
 from bias_pipeline.attackers.training import (
     Prepared,
-    ask,
+    predict,
     train_attacker,
     train_ensemble,
     trained,
@@ -43,7 +43,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
 
-VERSION = 1  # raise it whenever any answer changes
+VERSION = 1  # raise it whenever any prediction changes
 ATTEMPTS = 3
 EVERYONE = 1_000_000  # an ensemble of all attackers of a call
 
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
-    An attacker whose answers are not finite, or that answers all test captions alike although
+    An attacker whose predictions are not finite, or the same for all test captions although
     they differ, has failed: it is trained again from the next derived seed, at most three times
     in all, and counted. It is never averaged in.
 
@@ -143,21 +143,21 @@ class NeuralProbe(Probe):
             **scheduled,
         }
 
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Answered]:
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Trained]:
         """One fresh attacker a job, in order."""
         groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
         tasks = [(self.recipe, data, group) for group in groups]
-        found: Iterable[list[Answered]]
+        found: Iterable[list[Trained]]
         if self.processes > 1 and len(tasks) > 1:
             found = workers.pool(self.processes).map(_train, tasks)
         else:
             found = map(_train, tasks)
         try:
-            for job, answer in zip(jobs, chain.from_iterable(found), strict=True):
-                if answer.attempts > 1:
+            for job, one in zip(jobs, chain.from_iterable(found), strict=True):
+                if one.attempts > 1:
                     told = "%s, seed %d: %d attackers failed"
-                    log.warning(told, data.name, job.seed, answer.attempts - 1)
-                yield answer
+                    log.warning(told, data.name, job.seed, one.attempts - 1)
+                yield one
         except BrokenProcessPool as error:
             _stop_workers()
             raise ResourceError(
@@ -179,7 +179,7 @@ class NeuralProbe(Probe):
         """
         for attempt in range(ATTEMPTS):
             own = trained(self.recipe, data, _attempt(job, attempt))
-            if not _failed(ask(own, data, job.test).probs, data, job):
+            if not _failed(predict(own, data, job.test).probs, data, job):
                 return own
         raise _hopeless(data, job)
 
@@ -187,10 +187,10 @@ class NeuralProbe(Probe):
 def _stop_workers() -> None:
     """End trainings nobody waits for."""
     workers.kill_workers()
-    team.cache_clear()
+    ranks.cache_clear()
 
 
-def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Answered]:
+def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
     """Train attackers at once; those that fail again, each by itself, until none does.
 
     Raises:
@@ -203,16 +203,16 @@ def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Answered]:
     return [replace(trained[0], shortages=[*shortages, *trained[0].shortages]), *trained[1:]]
 
 
-def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Answered) -> Answered:
+def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Trained) -> Trained:
     shortages: list[Mapping[str, object]] = []
-    answer = first
+    one = first
     for attempt in range(ATTEMPTS):
         if attempt:
             again = _attempt(job, attempt)
-            (answer,) = _train_within_memory(recipe, data, [again], shortages)
-        if not _failed(answer.probs, data, job):
-            world = answer.world_size or 1
-            return replace(answer, attempts=attempt + 1, shortages=shortages, world_size=world)
+            (one,) = _train_within_memory(recipe, data, [again], shortages)
+        if not _failed(one.probs, data, job):
+            world = one.world_size or 1
+            return replace(one, attempts=attempt + 1, shortages=shortages, world_size=world)
     raise _hopeless(data, job)
 
 
@@ -223,8 +223,8 @@ def _attempt(job: Job, number: int) -> Job:
 
 def _hopeless(data: Labelled, job: Job) -> DataError:
     return DataError(
-        f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or answered all "
-        "captions alike; lower probe.optimizer.lr or raise trainer.max_epochs"
+        f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or predicted the "
+        "same for all captions; lower probe.optimizer.lr or raise trainer.max_epochs"
     )
 
 
@@ -240,7 +240,7 @@ def _train_within_memory(
     data: Labelled,
     jobs: Sequence[Job],
     shortages: list[Mapping[str, object]],
-) -> list[Answered]:
+) -> list[Trained]:
     """Train; where memory is short, fewer attackers at once, then batches in smaller parts.
 
     Raises:
@@ -277,21 +277,21 @@ def _shortage(data: Labelled, job: Job, reason: str) -> dict[str, object]:
     return {"data": data.name, "seed": job.seed, "error": reason}
 
 
-def _train_as_told(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Answered]:
+def _train_as_told(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Trained]:
     if recipe.stacked:
         return train_ensemble(recipe, data, jobs)
     train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
     return [train(recipe, data, job) for job in jobs]
 
 
-def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Answered:
+def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Trained:
     """As :func:`train_attacker`, by a process for each device.
 
-    Each answers its share of the test captions, so every caption is answered once. Its loss is the
-    mean of theirs.
+    Each predicts for its share of the test captions, so every caption is predicted once. The loss
+    is the mean of theirs.
     """
     try:
-        shares = team(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
+        shares = ranks(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
     except Exception:
         _stop_workers()  # the others wait for the one that failed
         raise
@@ -300,12 +300,12 @@ def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Answered:
     for rank, (own, _) in enumerate(shares):
         probs[rank::world] = own.probs
     losses = tuple(np.mean([own.losses for own, _ in shares], axis=0).tolist())
-    return Answered(probs, losses, world_size=world)
+    return Trained(probs, losses, world_size=world)
 
 
-def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[Answered, int]:
-    """What one of the processes answered, and how many of them PyTorch counts."""
-    answer = train_attacker(recipe, data, job, share)
+def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[Trained, int]:
+    """What one of the processes predicted, and how many of them PyTorch counts."""
+    one = train_attacker(recipe, data, job, share)
     from torch import distributed
 
-    return answer, distributed.get_world_size()
+    return one, distributed.get_world_size()

@@ -1,4 +1,4 @@
-"""The engine: a fresh attacker for every split, its answers kept so nothing is trained twice."""
+"""The engine: a fresh attacker for every split, predictions kept so nothing is trained twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bias_pipeline.io.progress import track
 if TYPE_CHECKING:
     from bias_pipeline.inference.texts import Embedded
 
-LOSSES = "-losses"  # after the key of an attacker's answers, that of its losses
+LOSSES = "-losses"  # after the key of an attacker's predictions, that of its losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,11 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class Trained:
     """What came of one attacker.
 
     Attributes:
-        probs: (M, K) or (M, T) its answers on its test captions.
+        probs: (M, K) or (M, T) its predictions for its test captions.
         losses: mean loss on its training captions in each epoch; empty if it has no epochs.
         attempts: how many attackers were trained until one did not fail.
         shortages: what was done each time memory was short.
@@ -54,10 +54,10 @@ class Answered:
 
 
 class Probe(Configurable, ABC):
-    """Trains one attacker per split and returns what each answered on its test images.
+    """Trains one attacker per split and returns what each predicts for its test images.
 
     Args:
-        cache: folder where answers are kept, None to keep none. Where answers are kept does not
+        cache: folder where predictions are kept, None to keep none. Where they are kept does not
             change them, so it is no part of a result's identity.
 
     Attributes:
@@ -72,11 +72,11 @@ class Probe(Configurable, ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides an attacker's answers, as plain data."""
+        """Everything that decides an attacker's predictions, as plain data."""
 
     @abstractmethod
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterable[Answered]:
-        """What a fresh attacker answers for each job, in order."""
+    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterable[Trained]:
+        """What a fresh attacker predicts for each job, in order."""
 
     def fit_predict(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
         """Train what has not been trained before.
@@ -86,7 +86,7 @@ class Probe(Configurable, ABC):
             splits: one attacker is trained for each.
 
         Returns:
-            The answers on the test captions, in the order of ``splits``.
+            The predictions for the test captions, in the order of ``splits``.
         """
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
         selected = [split.select(data.captions.image_rows, groups) for split in splits]
@@ -94,47 +94,47 @@ class Probe(Configurable, ABC):
             Job(split.seed, train, test)
             for split, (train, test) in zip(splits, selected, strict=True)
         ]
-        answers, training = self._answers(data, jobs)
+        fitted, training = self._predictions(data, jobs)
         return Predictions(
             name=data.name,
             seeds=tuple(job.seed for job in jobs),
             images=tuple(data.captions.image_rows[job.test] for job in jobs),
             truth=tuple(data.labels[job.test] for job in jobs),
-            probs=tuple(answer.probs for answer in answers),
+            probs=tuple(one.probs for one in fitted),
             classes=data.classes,
             training=training,
         )
 
-    def _answers(self, data: Labelled, jobs: Sequence[Job]) -> tuple[list[Answered], Training]:
+    def _predictions(self, data: Labelled, jobs: Sequence[Job]) -> tuple[list[Trained], Training]:
         keys = [self._key(data, job) for job in jobs]
         found = {key: self._kept(key) for key in keys}
         missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
         trained = []
         took = self.encoder.prepare(data) if missing else None
-        answers = track(self.train(data, [job for _, job in missing]), len(missing))
-        for (key, _), fresh in zip(missing, answers, strict=True):
+        fitted = track(self.train(data, [job for _, job in missing]), len(missing))
+        for (key, _), fresh in zip(missing, fitted, strict=True):
             self._keep(key, fresh)
             found[key] = fresh
             trained.append(fresh)
-        whole = [answer for key in keys if (answer := found[key]) is not None]
+        whole = [one for key in keys if (one := found[key]) is not None]
         curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
         account = replace(
             _account(trained), cached=len(jobs) - len(missing), curves=list(chain(*curves))
         )
         return whole, _with_embedding(account, took)
 
-    def _kept(self, key: str) -> Answered | None:
+    def _kept(self, key: str) -> Trained | None:
         probs = None if self.cache is None else self.cache.get(key)
         if self.cache is None or probs is None:
             return None
         losses = self.cache.get(key + LOSSES)
-        return Answered(probs, () if losses is None else tuple(losses.tolist()))
+        return Trained(probs, () if losses is None else tuple(losses.tolist()))
 
-    def _keep(self, key: str, answer: Answered) -> None:
+    def _keep(self, key: str, one: Trained) -> None:
         if self.cache is not None:
-            if answer.losses:
-                self.cache.put(key + LOSSES, np.array(answer.losses))
-            self.cache.put(key, answer.probs)
+            if one.losses:
+                self.cache.put(key + LOSSES, np.array(one.losses))
+            self.cache.put(key, one.probs)
 
     def _key(self, data: Labelled, job: Job) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
@@ -144,7 +144,7 @@ class Probe(Configurable, ABC):
         return sha.hexdigest()
 
 
-def _account(trained: Sequence[Answered]) -> Training:
+def _account(trained: Sequence[Trained]) -> Training:
     """What the manifest tells of attackers that were trained."""
     return Training.total(
         Training(
@@ -164,9 +164,9 @@ def _with_embedding(account: Training, took: Embedded | None) -> Training:
     return replace(account, embedded=took.fresh, embedded_before=took.kept, cut=took.cut)
 
 
-def _curve(side: str, job: Job, answer: Answered) -> list[dict[str, object]]:
+def _curve(side: str, job: Job, one: Trained) -> list[dict[str, object]]:
     """The losses of an attacker, one line for each epoch."""
     return [
         {"side": side, "seed": job.seed, "epoch": epoch, "train_loss": loss}
-        for epoch, loss in enumerate(answer.losses, start=1)
+        for epoch, loss in enumerate(one.losses, start=1)
     ]

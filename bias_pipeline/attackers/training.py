@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bias_pipeline.attackers.ddp import WHOLE, Share
-from bias_pipeline.attackers.probe import Answered, Job
+from bias_pipeline.attackers.probe import Job, Trained
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.corpus.predictions import FloatArray, Labelled
 from bias_pipeline.errors import ResourceError
@@ -39,29 +39,29 @@ class Prepared:
         batches: what it learns from.
         inputs: of all captions, fitted to those that it learns from.
         seed: of weights and batches.
-        dice: state of the random numbers once the weights were drawn.
+        random_state: state of the random numbers once the weights were drawn.
     """
 
     attacker: Attacker
     batches: LengthBatches | SharedBatches
     inputs: Inputs
     seed: int
-    dice: Any
+    random_state: Any
 
 
-def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Answered:
-    """Train one attacker and ask it.
+def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Trained:
+    """Train one attacker and predict with it.
 
     Args:
         recipe: how.
         data: captions and labels.
         job: which rows are trained on and tested; its seed decides weights and batches.
-        share: which part of each batch is trained on here, and which test captions are answered.
+        share: which part of each batch is trained on here, and which test captions are predicted.
 
     Returns:
         (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
     """
-    return ask(trained(recipe, data, job, share), data, share.of(job.test))
+    return predict(trained(recipe, data, job, share), data, share.of(job.test))
 
 
 def trained(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Prepared:
@@ -76,7 +76,7 @@ def trained(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> P
     return own
 
 
-def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Answered]:
+def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Trained]:
     """Train attackers at once over stacked weights; one after the other where that cannot be.
 
     Args:
@@ -85,7 +85,7 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
         jobs: which rows each is trained on and asked.
 
     Returns:
-        What each answered, as :func:`train_attacker` would return it.
+        What each predicts, as :func:`train_attacker` would return it.
     """
     from bias_pipeline.attackers.batches import SideBySide
     from bias_pipeline.attackers.ensemble import Ensemble
@@ -97,10 +97,10 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
         return [train_attacker(recipe, data, job) for job in jobs]
     own = [first, *(prepare(recipe, data, job, items=items) for job in jobs[1:])]
     ensemble = Ensemble(
-        [one.attacker for one in own], [one.seed for one in own], [one.dice for one in own]
+        [one.attacker for one in own], [one.seed for one in own], [one.random_state for one in own]
     )
     fit(ensemble, SideBySide([one.batches for one in own]), recipe)
-    return [ask(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
+    return [predict(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
 
 
 def prepare(
@@ -142,8 +142,8 @@ def prepare(
     return Prepared(attacker, batches, inputs, job.seed, torch.get_rng_state())
 
 
-def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
-    """What a trained attacker answers on some captions."""
+def predict(own: Prepared, data: Labelled, rows: Any) -> Trained:
+    """What a trained attacker predicts for some captions."""
     from bias_pipeline.attackers.batches import tensors
 
     attacker = own.attacker.cpu()
@@ -152,7 +152,7 @@ def ask(own: Prepared, data: Labelled, rows: Any) -> Answered:
         attacker.probabilities(**tensors(own.inputs, rows[start : start + together])).numpy()
         for start in range(0, len(rows), together)
     ]
-    return Answered(np.concatenate(found).astype(np.float64), tuple(attacker.losses))
+    return Trained(np.concatenate(found).astype(np.float64), tuple(attacker.losses))
 
 
 def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:

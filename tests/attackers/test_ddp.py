@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
-from bias_pipeline.attackers.ddp import Share, team, world_size
+from bias_pipeline.attackers.ddp import Share, ranks, world_size
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.corpus.captions import Captions
@@ -107,12 +107,12 @@ def test_a_process_that_dies_ends_the_training_of_all() -> None:
 
 
 def _dying() -> NeuralProbe:
-    team(2).run(_die_when_rank_one_trains)
+    ranks(2).run(_die_when_rank_one_trains)
     return probe(**TWO)
 
 
 def _die_when_rank_one_trains(share: Share) -> None:
-    """Within a process of the team: its next training is its last."""
+    """Within one of several processes: its next training is its last."""
 
     def die(*_: object) -> None:
         os._exit(1)

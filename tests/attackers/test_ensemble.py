@@ -15,7 +15,7 @@ from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.ensemble import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.attackers.probe import Answered
+from bias_pipeline.attackers.probe import Trained
 from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.heads import Mlp
@@ -195,11 +195,11 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(
     asked: list[list[int]] = []
     train = neural.train_ensemble
 
-    def spoiled(recipe: Any, data: Labelled, jobs: Sequence[Any]) -> list[Answered]:
+    def spoiled(recipe: Any, data: Labelled, jobs: Sequence[Any]) -> list[Trained]:
         asked.append([job.seed for job in jobs])
         answers = train(recipe, data, jobs)
         if len(asked) == 1:
-            answers[1] = Answered(np.full_like(answers[1].probs, np.nan))
+            answers[1] = Trained(np.full_like(answers[1].probs, np.nan))
         return answers
 
     monkeypatch.setattr(neural, "train_ensemble", spoiled)

@@ -27,7 +27,7 @@ from bias_pipeline.attackers import neural, training, workers
 from bias_pipeline.attackers.batches import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.attackers.probe import Answered, Job
+from bias_pipeline.attackers.probe import Job, Trained
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import FloatArray, Labelled, Predictions
@@ -348,10 +348,10 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         seeds: list[int] = []
         train = neural.train_attacker
 
-        def spoiled(recipe: Any, data: Labelled, job: Job) -> Answered:
+        def spoiled(recipe: Any, data: Labelled, job: Job) -> Trained:
             seeds.append(job.seed)
             own = train(recipe, data, job)
-            return Answered(np.full_like(own.probs, answer)) if len(seeds) <= times else own
+            return Trained(np.full_like(own.probs, answer)) if len(seeds) <= times else own
 
         monkeypatch.setattr(neural, "train_attacker", spoiled)
         return seeds

@@ -153,11 +153,11 @@ def bases() -> list[Base]:
 def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(
     canary: Path, bases: list[Base]
 ) -> None:
-    dice = random.Random(SEED)
+    generator = random.Random(SEED)
     ends: Counter[str] = Counter()
     for number in range(N_TREES):
         part, way = WAYS[number % len(WAYS)]
-        tree = odd_tree(getattr(bases[number % len(bases)], part), dice, ODD, KEYS)
+        tree = odd_tree(getattr(bases[number % len(bases)], part), generator, ODD, KEYS)
         ends[end_of(way, tree)] += 1
         assert not canary.exists(), (SEED, number, tree)
     assert min(ends.values()) > N_TREES / 20, ends  # neither end is left untried
@@ -165,9 +165,9 @@ def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(
 
 @pytest.mark.slow
 def test_hundreds_of_odd_configurations_are_put_together(canary: Path, bases: list[Base]) -> None:
-    dice = random.Random(SEED)
+    generator = random.Random(SEED)
     for number in range(N_WORDS):
-        tree = odd_tree(bases[number % len(bases)].written, dice, ODD, KEYS)
+        tree = odd_tree(bases[number % len(bases)].written, generator, ODD, KEYS)
         end_of(put_together, tree)
         assert not canary.exists(), (SEED, number, tree)
 
@@ -208,9 +208,9 @@ WORDS = [
 def test_hundreds_of_odd_command_lines_end_in_a_sentence(
     canary: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    dice = random.Random(SEED)
+    generator = random.Random(SEED)
     for number in range(N_WORDS):
-        words = dice.sample(WORDS, dice.randint(1, 4))
+        words = generator.sample(WORDS, generator.randint(1, 4))
         try:
             code = main(["--cfg", "job", *words])
         except SystemExit as end:  # argparse, of Hydra's own flags

@@ -72,9 +72,9 @@ class Hunter:
 
     def trial(self, seed: str) -> Finding | None:
         """Mutate one of the sound files by chance and read it."""
-        dice = random.Random(f"{self.kind}:{seed}")
-        name = dice.choice(sorted(self.reader.files))
-        content = odd_file(name, self.reader.files[name], dice)
+        generator = random.Random(f"{self.kind}:{seed}")
+        name = generator.choice(sorted(self.reader.files))
+        content = odd_file(name, self.reader.files[name], generator)
         fault = self.fault(name, content)
         return Finding(self.kind, name, content, seed, fault) if fault else None
 

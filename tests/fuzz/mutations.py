@@ -61,21 +61,21 @@ def at(tree: Any, path: tuple[Any, ...]) -> Any:
     return tree
 
 
-def odd_tree(tree: Any, dice: random.Random, odd: Sequence[Any], keys: Sequence[str]) -> Any:
+def odd_tree(tree: Any, generator: random.Random, odd: Sequence[Any], keys: Sequence[str]) -> Any:
     """A copy with one to three odd things in it, at keys that are there or at ``keys``."""
     tree = copy.deepcopy(tree)
-    for _ in range(dice.randint(1, 3)):
+    for _ in range(generator.randint(1, 3)):
         known = list(places(tree))
         if not known:
-            return dice.choice(odd)
-        *above, key = dice.choice(known)
+            return generator.choice(odd)
+        *above, key = generator.choice(known)
         parent = at(tree, tuple(above))
-        chosen = dice.choice([*odd, at(tree, dice.choice(known))])
-        kind = dice.randrange(6)
+        chosen = generator.choice([*odd, at(tree, generator.choice(known))])
+        kind = generator.randrange(6)
         if kind == 0:
             del parent[key]
         elif kind == 1 and isinstance(parent, dict):
-            parent[dice.choice(keys)] = copy.deepcopy(chosen)
+            parent[generator.choice(keys)] = copy.deepcopy(chosen)
         elif kind == 2:
             parent[key] = [copy.deepcopy(parent[key]), copy.deepcopy(chosen)]
         else:
@@ -83,33 +83,33 @@ def odd_tree(tree: Any, dice: random.Random, odd: Sequence[Any], keys: Sequence[
     return tree
 
 
-def odd_bytes(content: bytes, dice: random.Random) -> bytes:
+def odd_bytes(content: bytes, generator: random.Random) -> bytes:
     """A copy of which one to four pieces are cut, doubled, turned or replaced."""
-    for _ in range(dice.randint(1, 4)):
-        first = dice.randrange(len(content) + 1)
-        last = min(len(content), first + int(2 ** dice.uniform(0, 10)))
-        kind, piece = dice.randrange(5), content[first:last]
+    for _ in range(generator.randint(1, 4)):
+        first = generator.randrange(len(content) + 1)
+        last = min(len(content), first + int(2 ** generator.uniform(0, 10)))
+        kind, piece = generator.randrange(5), content[first:last]
         if kind == 0:
             content = content[:first] + content[last:]
         elif kind == 1:
-            content = content[:first] + piece * dice.choice([2, 3, 50]) + content[last:]
+            content = content[:first] + piece * generator.choice([2, 3, 50]) + content[last:]
         elif kind == 2 and first < len(content):
-            turned = content[first] ^ 1 << dice.randrange(8)
+            turned = content[first] ^ 1 << generator.randrange(8)
             content = content[:first] + bytes([turned]) + content[first + 1 :]
         else:
             content = (
-                content[:first] + dice.choice(PIECES) + content[last if kind == 3 else first :]
+                content[:first] + generator.choice(PIECES) + content[last if kind == 3 else first :]
             )
     return content[:MOST_BYTES]
 
 
-def odd_file(name: str, content: bytes, dice: random.Random) -> bytes:
+def odd_file(name: str, content: bytes, generator: random.Random) -> bytes:
     """A file that is odd in its bytes or, if it holds a tree, in that."""
-    if dice.random() < 0.4:
-        return odd_bytes(content, dice)
+    if generator.random() < 0.4:
+        return odd_bytes(content, generator)
     if name.endswith(".json"):
-        return json.dumps(odd_tree(json.loads(content), dice, ODD, ("x", "image_id"))).encode()
+        return json.dumps(odd_tree(json.loads(content), generator, ODD, ("x", "image_id"))).encode()
     if name.endswith(".pkl"):
-        tree = odd_tree(pickle.loads(content), dice, ODD, ("x", "img_id"))
-        return pickle.dumps(tree, dice.randint(0, pickle.HIGHEST_PROTOCOL))
-    return odd_bytes(content, dice)
+        tree = odd_tree(pickle.loads(content), generator, ODD, ("x", "img_id"))
+        return pickle.dumps(tree, generator.randint(0, pickle.HIGHEST_PROTOCOL))
+    return odd_bytes(content, generator)

@@ -1,6 +1,6 @@
 """Several attackers in one pass over stacked weights: which can, and how. Needs PyTorch.
 
-Each network keeps its own weights and its own dice, drawn in the order in which it draws alone.
+Each network keeps its own weights and its own random numbers, in the order in which it draws alone.
 Gradients arrive at the networks themselves, so one may have no batch, or another vocabulary, than
 its neighbours.
 """
@@ -18,7 +18,7 @@ from bias_pipeline.encoders.nets import GivenNet, RecurrentNet, TransformerNet
 
 HEAD_LAYERS = (nn.Linear, nn.ReLU, nn.LeakyReLU, nn.Dropout, nn.BatchNorm1d)
 Inputs = Sequence[Mapping[str, Tensor]]
-Dice = Sequence[torch.Generator]
+Generators = Sequence[torch.Generator]
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
@@ -30,32 +30,32 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
     )
 
 
-def encode(nets: Sequence[nn.Module], batches: Inputs, dice: Dice) -> Tensor:
+def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
     """What each encoder makes of its own batch while it is trained.
 
     Args:
         nets: S encoders of one description; their vocabularies may differ.
         batches: the inputs of a batch each, of N_s captions of at most L_s words.
-        dice: a random generator each, on the encoders' device.
+        generators: a random generator each, on the encoders' device.
 
     Returns:
         (S, N, D) vectors; rows beyond N_s hold nothing of use.
     """
-    return _ENCODERS[type(nets[0])](nets, batches, dice)
+    return _ENCODERS[type(nets[0])](nets, batches, generators)
 
 
 def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An encoder of words, called as all are."""
 
-    def read(nets: Sequence[nn.Module], batches: Inputs, dice: Dice) -> Tensor:
-        return encode(nets, [(own["tokens"], own["lengths"]) for own in batches], dice)
+    def read(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
+        return encode(nets, [(own["tokens"], own["lengths"]) for own in batches], generators)
 
     return read
 
 
-def _given(nets: Sequence[nn.Module], batches: Inputs, dice: Dice) -> Tensor:
+def _given(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
     """(S, N, D) of vectors (N_s, D), zero in rows beyond N_s."""
-    del nets, dice
+    del nets, generators
     return nn.utils.rnn.pad_sequence([own["vectors"] for own in batches], batch_first=True)
 
 
@@ -70,7 +70,7 @@ def decide(
     heads: Sequence[nn.Sequential],
     vectors: Tensor,
     rows: Sequence[int],
-    dice: Dice,
+    generators: Generators,
 ) -> Tensor:
     """What each head makes of its own rows while it is trained.
 
@@ -78,7 +78,7 @@ def decide(
         heads: S heads of one description.
         vectors: (S, N, D).
         rows: how many of the N rows are each one's.
-        dice: a random generator each.
+        generators: a random generator each.
 
     Returns:
         (S, N, O) outputs.
@@ -89,7 +89,7 @@ def decide(
             bias = torch.stack([own.bias for own in layers])[:, None]
             vectors = torch.baddbmm(bias, vectors, torch.stack([own.weight for own in layers]).mT)
         elif isinstance(first, nn.Dropout):
-            vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], dice)
+            vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], generators)
         elif isinstance(first, nn.BatchNorm1d):
             vectors = _normalised(layers, vectors, rows)
         else:

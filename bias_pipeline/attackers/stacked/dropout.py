@@ -13,7 +13,10 @@ Words = tuple[Tensor, Tensor]  # tokens (N, L) and lengths (N,) of one network's
 
 
 def drop(
-    values: Tensor, rate: float, shapes: Sequence[Sequence[int]], dice: Sequence[torch.Generator]
+    values: Tensor,
+    rate: float,
+    shapes: Sequence[Sequence[int]],
+    generators: Sequence[torch.Generator],
 ) -> Tensor:
     """Dropout of which each network draws its own part, in the shape in which it would alone.
 
@@ -21,31 +24,31 @@ def drop(
         values: (S, ...).
         rate: share of values that become zero, in [0, 1).
         shapes: of each network's part, which begins at the first place of every axis.
-        dice: a random generator each.
+        generators: a random generator each.
 
     Returns:
         (S, ...); zero outside the networks' parts.
 
     Example:
-        >>> dice = [torch.Generator().manual_seed(seed) for seed in (0, 12)]
-        >>> drop(torch.ones(2, 3), 0.0, [(3,), (2,)], dice).tolist()
+        >>> generators = [torch.Generator().manual_seed(seed) for seed in (0, 12)]
+        >>> drop(torch.ones(2, 3), 0.0, [(3,), (2,)], generators).tolist()
         [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
-        >>> drop(torch.ones(2, 3), 0.5, [(0,), (0,)], dice).tolist()
+        >>> drop(torch.ones(2, 3), 0.5, [(0,), (0,)], generators).tolist()
         [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     if rate == 0:
         return values
     factors = torch.zeros_like(values)
-    for place, shape, own in zip(factors, shapes, dice, strict=True):
+    for place, shape, own in zip(factors, shapes, generators, strict=True):
         inside = tuple(slice(size) for size in shape)
         place[inside] = kept(values, shape, rate, own)
     return values * factors
 
 
-def kept(values: Tensor, shape: Sequence[int], rate: float, dice: torch.Generator) -> Tensor:
+def kept(values: Tensor, shape: Sequence[int], rate: float, generator: torch.Generator) -> Tensor:
     """What dropout multiplies with, drawn as ``nn.Dropout`` draws it on the processor."""
     drawn = torch.empty(tuple(shape), dtype=values.dtype, device=values.device)
-    return drawn.bernoulli_(1 - rate, generator=dice).div_(1 - rate)
+    return drawn.bernoulli_(1 - rate, generator=generator).div_(1 - rate)
 
 
 def side_by_side(parts: Sequence[Tensor]) -> Tensor:

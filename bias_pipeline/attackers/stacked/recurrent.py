@@ -19,21 +19,21 @@ from bias_pipeline.encoders.nets import RecurrentNet
 
 
 def encode(
-    nets: Sequence[RecurrentNet], batches: Sequence[Words], dice: Sequence[torch.Generator]
+    nets: Sequence[RecurrentNet], batches: Sequence[Words], generators: Sequence[torch.Generator]
 ) -> Tensor:
     """What each network makes of its own batch while it is trained.
 
     Args:
         nets: S networks of one description; their vocabularies may differ.
         batches: a batch each, of N_s captions of at most L_s words.
-        dice: a random generator each, on the networks' device.
+        generators: a random generator each, on the networks' device.
 
     Returns:
         (S, N, D) final states; rows beyond N_s hold nothing of use.
     """
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     shapes = [own.shape for own in vectors]
-    embedded = drop(side_by_side(vectors), nets[0].dropout.p, shapes, dice)  # (S, N, L, E)
+    embedded = drop(side_by_side(vectors), nets[0].dropout.p, shapes, generators)  # (S, N, L, E)
     lengths = nn.utils.rnn.pad_sequence([own for _, own in batches], batch_first=True)  # (S, N)
     step = torch.arange(embedded.shape[2], device=lengths.device)
     present = step < lengths[..., None]  # (S, N, L)
@@ -42,7 +42,7 @@ def encode(
     states = embedded
     for layer in range(first.rnn.num_layers):
         if layer > 0:
-            states = states * _between_layers(states, batches, first.rnn.dropout, dice)
+            states = states * _between_layers(states, batches, first.rnn.dropout, generators)
         ways = [states, _reversed(states, backward)][: first.n_ends]
         weights = [_stacked_weights(nets, name, layer) for name in _WEIGHTS]
         here = present.repeat_interleave(first.n_ends, dim=0)
@@ -53,11 +53,13 @@ def encode(
             ends[1:] = [_reversed(own, backward) for own in ends[1:]]
             states = torch.cat(ends, dim=-1)  # (S, N, L, ends * H)
     last = final.transpose(1, 2).flatten(2)  # (S, N, ends * H)
-    return drop(last, first.dropout.p, [(len(own), last.shape[2]) for _, own in batches], dice)
+    return drop(
+        last, first.dropout.p, [(len(own), last.shape[2]) for _, own in batches], generators
+    )
 
 
 def _between_layers(
-    states: Tensor, batches: Sequence[Words], rate: float, dice: Sequence[torch.Generator]
+    states: Tensor, batches: Sequence[Words], rate: float, generators: Sequence[torch.Generator]
 ) -> Tensor:
     """(S, N, L, D) factors of the dropout between layers, one draw for each word there is.
 
@@ -67,7 +69,7 @@ def _between_layers(
     if rate == 0:
         return torch.ones_like(states)
     factors = torch.zeros_like(states)
-    for place, (tokens, lengths), own in zip(factors, batches, dice, strict=True):
+    for place, (tokens, lengths), own in zip(factors, batches, generators, strict=True):
         order = torch.sort(lengths, descending=True).indices
         step = torch.arange(tokens.shape[1], device=lengths.device)
         time, rank = (lengths[order] > step[:, None]).nonzero(as_tuple=True)

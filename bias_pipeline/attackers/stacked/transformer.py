@@ -16,17 +16,19 @@ from bias_pipeline.attackers.stacked.dropout import Words, drop, side_by_side, s
 from bias_pipeline.encoders.nets import TransformerNet, positions
 
 Layer = nn.TransformerEncoderLayer
-Dice = Sequence[torch.Generator]
+Generators = Sequence[torch.Generator]
 Sizes = Sequence[tuple[int, int]]  # captions and words of each network's batch
 
 
-def encode(nets: Sequence[TransformerNet], batches: Sequence[Words], dice: Dice) -> Tensor:
+def encode(
+    nets: Sequence[TransformerNet], batches: Sequence[Words], generators: Generators
+) -> Tensor:
     """What each network makes of its own batch while it is trained.
 
     Args:
         nets: S networks of one description; their vocabularies may differ.
         batches: a batch each, of N_s captions of at most L_s words.
-        dice: a random generator each, on the networks' device.
+        generators: a random generator each, on the networks' device.
 
     Returns:
         (S, N, D) means over words; rows beyond N_s hold nothing of use.
@@ -37,16 +39,16 @@ def encode(nets: Sequence[TransformerNet], batches: Sequence[Words], dice: Dice)
     n_words, size = states.shape[2:]
     states = states + positions(n_words, size).to(states)
     rate = nets[0].dropout.p
-    states = drop(states, rate, [(*own, size) for own in sizes], dice)  # (S, N, L, D)
+    states = drop(states, rate, [(*own, size) for own in sizes], generators)  # (S, N, L, D)
     lengths = nn.utils.rnn.pad_sequence([own for _, own in batches], batch_first=True)
     # A row that a network does not have would attend to nothing, which is no number.
     lengths = lengths.clamp(min=1)
     present = torch.arange(n_words, device=lengths.device) < lengths[..., None]  # (S, N, L)
     for layers in zip(*(net.layers.layers for net in nets), strict=True):
-        states = _layer(layers, states, present, sizes, dice)
+        states = _layer(layers, states, present, sizes, generators)
     inside = present[..., None].to(states.dtype)
     mean = (states * inside).sum(dim=2) / inside.sum(dim=2)
-    return drop(mean, rate, [(n, size) for n, _ in sizes], dice)
+    return drop(mean, rate, [(n, size) for n, _ in sizes], generators)
 
 
 def _layer(
@@ -54,20 +56,20 @@ def _layer(
     states: Tensor,
     present: Tensor,
     sizes: Sizes,
-    dice: Dice,
+    generators: Generators,
 ) -> Tensor:
     """(S, N, L, D) to the same: attention, then two linear layers, each added and normalised."""
     first = layers[0]
-    attended = _attention(layers, states, present, sizes, dice)
+    attended = _attention(layers, states, present, sizes, generators)
     # Alone, attention comes by word before caption, and dropout is drawn in that order.
     turned = attended.transpose(1, 2)  # (S, L, N, D)
     shapes = [(n_words, n, states.shape[3]) for n, n_words in sizes]
-    attended = drop(turned, first.dropout1.p, shapes, dice).transpose(1, 2)
+    attended = drop(turned, first.dropout1.p, shapes, generators).transpose(1, 2)
     states = _normalised(layers, lambda own: own.norm1, states + attended)
     inner = _linear(layers, lambda own: own.linear1, states).relu()
-    inner = drop(inner, first.dropout.p, [(*own, inner.shape[3]) for own in sizes], dice)
+    inner = drop(inner, first.dropout.p, [(*own, inner.shape[3]) for own in sizes], generators)
     outer = _linear(layers, lambda own: own.linear2, inner)
-    outer = drop(outer, first.dropout2.p, [(*own, outer.shape[3]) for own in sizes], dice)
+    outer = drop(outer, first.dropout2.p, [(*own, outer.shape[3]) for own in sizes], generators)
     return _normalised(layers, lambda own: own.norm2, states + outer)
 
 
@@ -76,7 +78,7 @@ def _attention(
     states: Tensor,
     present: Tensor,
     sizes: Sizes,
-    dice: Dice,
+    generators: Generators,
 ) -> Tensor:
     """(S, N, L, D) every word's mean of what it attends to (Vaswani et al. 2017, section 3.2)."""
     first = layers[0].self_attn
@@ -88,7 +90,7 @@ def _attention(
     fit = query @ key.mT / math.sqrt(size)  # (S, N, A, L, L)
     share = fit.masked_fill(~present[:, :, None, None], -math.inf).softmax(dim=-1)
     shapes = [(n, n_heads, n_words, n_words) for n, n_words in sizes]
-    mean = drop(share, first.dropout, shapes, dice) @ value
+    mean = drop(share, first.dropout, shapes, generators) @ value
     return _linear(layers, lambda own: own.self_attn.out_proj, mean.transpose(2, 3).flatten(3))
 
 

@@ -272,7 +272,7 @@ class CaptionAttack(Metric, ABC):
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Answers on both sides of the same images."""
+    """Predictions on both sides of the same images."""
 
     model: Sequence[Predictions]
     human: Sequence[Predictions]
@@ -342,10 +342,10 @@ class _Attack:
         self._verbatim: dict[PartName, list[float]] = {}
 
     def on(self, part: PartName, images: Mask) -> list[Predictions]:
-        """Answers on one side of some images, one item a caption position.
+        """Predictions on one side of some images, one item a caption position.
 
         Args:
-            part: a side, as it is or ``paired``; names the answers.
+            part: a side, as it is or ``paired``; names the predictions.
             images: the part's images; a set that was attacked before is not attacked again.
         """
         key = (part.side, images.tobytes())
@@ -357,9 +357,9 @@ class _Attack:
 
     def _attack(self, data: Labelled) -> Predictions:
         self._check_tested(data)
-        answers = self.metric.probe.fit_predict(data, self.splits)
-        self.trained.append(answers)
-        return answers
+        predictions = self.metric.probe.fit_predict(data, self.splits)
+        self.trained.append(predictions)
+        return predictions
 
     def _labelled(self, part: PartName, images: Mask) -> list[Labelled]:
         side, captions = part.side, self.ready.side(part.side)

@@ -35,9 +35,9 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
     return Score(
         parts=parts,
         predictions=[
-            replace(answers, name=f"{name}:{answers.name}")
+            replace(predictions, name=f"{name}:{predictions.name}")
             for name, score in scores.items()
-            for answers in score.predictions
+            for predictions in score.predictions
         ],
         audit={key: {n: one.audit.get(key) for n, one in scores.items()} for key in own[0].audit},
         notes=[*dict.fromkeys(note for one in own for note in one.notes), *_told(scores, parts)],

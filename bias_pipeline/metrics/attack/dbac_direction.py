@@ -117,8 +117,8 @@ class Direction:
         }
 
     @cached_property
-    def answers(self) -> dict[str, list[Predictions]]:
-        """Side to its attackers' answers, one for each caption position.
+    def predictions(self) -> dict[str, list[Predictions]]:
+        """Side to its attackers' predictions, one for each caption position.
 
         Raises:
             DataError: if no caption position covers all images.
@@ -129,7 +129,7 @@ class Direction:
     @cached_property
     def blocks(self) -> dict[str, list[_Block]]:
         """Side to its attackers' guesses."""
-        return {side: list(self._blocks(side)) for side in self.answers}
+        return {side: list(self._blocks(side)) for side in self.predictions}
 
     @property
     def to_task(self) -> bool:
@@ -157,19 +157,19 @@ class Direction:
         usable = np.zeros(len(ready), bool)
         usable[self.images] = True
         captions = captions.take(usable[captions.image_rows])
-        answers = []
+        predictions = []
         classes = self.values[0]
         for k, own in enumerate(captions.by_position(self.settings.positions)):
             if len(own) == len(self.images):
                 name = f"{self.name}:{side}:{k}"
                 data = Labelled(name, own, self.labels, len(classes), classes)
-                answers.append(self.settings.probe.fit_predict(data, self.splits))
-        if not answers:
+                predictions.append(self.settings.probe.fit_predict(data, self.splits))
+        if not predictions:
             raise DataError(
                 f"captioner {self.corpus.captioner!r}: no {side} caption position covers all "
                 f"{len(self.images)} images that have both sides"
             )
-        return answers
+        return predictions
 
     @property
     def labels(self) -> IntArray:
@@ -182,8 +182,8 @@ class Direction:
         """Columns: the pairs (A->T) or the tasks (T->A), then all guesses together."""
         place = np.full(len(self.corpus), -1, np.int64)
         place[self.images] = np.arange(len(self.images))
-        for k, answers in enumerate(self.answers[side]):
-            for seed, (images, truth, probs) in enumerate(answers):
+        for k, predictions in enumerate(self.predictions[side]):
+            for seed, (images, truth, probs) in enumerate(predictions):
                 guess = self.settings.scoring.per_guess(probs, truth)
                 if self.to_task:
                     counts = self._pairs(side, k, images, truth)

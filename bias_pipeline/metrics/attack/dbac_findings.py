@@ -21,7 +21,7 @@ class Findings:
     """From a direction to a score.
 
     Args:
-        direction: whose attackers have answered.
+        direction: whose attackers have predicted.
     """
 
     def __init__(self, direction: Direction) -> None:
@@ -49,7 +49,7 @@ class Findings:
         parts: dict[str, Part] = {n: self._part(n, own) for n, own in estimates.items()}
         return Score(
             parts=parts,
-            predictions=[p for side in SIDES for p in self.direction.answers[side]],
+            predictions=[p for side in SIDES for p in self.direction.predictions[side]],
             audit={
                 f"{self.name}:pairs": int(self.supported.sum()),
                 f"{self.name}:pairs_without_support": int((~self.supported).sum()),

@@ -276,8 +276,8 @@ class _Direction:
         self.splits, self.n_seeds = splits, len(splits)
 
     @cached_property
-    def answers(self) -> dict[str, Predictions]:
-        """Side to what its attackers answer; they are trained when this is first asked for."""
+    def predictions(self) -> dict[str, Predictions]:
+        """Side to what its attackers predict; they are trained when this is first asked for."""
         train = self.metric.probe.fit_predict
         return {
             "model": train(self._posed("model", self.question.predicted), self.splits),
@@ -313,7 +313,7 @@ class _Direction:
         place = np.full(len(self.seen.corpus), -1)
         place[self.question.images] = np.arange(len(self.question.images))
         found = []
-        for images, truth, probs in self.answers[side]:
+        for images, truth, probs in self.predictions[side]:
             guess = self.metric.scoring.per_guess(probs, truth).reshape(len(images), -1)
             own = weights[:, place[images]]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -352,7 +352,7 @@ class _Direction:
                 part: _part(part, estimate, self.question, self.seen)
                 for part, estimate in estimates.items()
             },
-            predictions=list(self.answers.values()),
+            predictions=list(self.predictions.values()),
             audit={f"{self.question.name}:classes": list(self.question.classes)},
             notes=[self._caution(estimates)] if self.question.several else [],
         )
