@@ -1,0 +1,139 @@
+"""The Gender Score of seven published captioners and of people, and what decides it.
+
+Usage: python -m experiments.gender_score.reproduce [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT everything is computed and rows.csv is written; without it, the tables are made from
+the rows.csv that is there. Texts that were scored are kept under OUTPUTS, so a stopped study goes
+on where it was. Needs the extra ``offline-models``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.study import HERE as STUDIES
+from experiments.study import cell, markdown, part, rank_agreement, rows_of, sweep, write_results
+
+HERE = Path(__file__).resolve().parent
+CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar_xe", "nic_plus")
+LIMIT = 1000  # labelled images; the whole takes hours on two cores
+VARIANTS = {
+    "as published": "metric.lm_term=arithmetic",
+    "geometric": "metric.lm_term=geometric",
+}
+PARTS = {
+    "model": "first group's share of GS",
+    "human": "share of GS, people",
+    "score": "difference",
+    "estimate:model": "estimated as men",
+    "estimate:human": "estimated as men, people",
+    "lm:own_bias": "language model's own bias",
+}
+FACTORS = {
+    "model": "both",
+    "lm:model": "language model alone",
+    "similarity:model": "similarity alone",
+    "estimate:model": "estimate, both",
+    "estimate_lm:model": "estimate, language model alone",
+    "estimate_similarity:model": "estimate, similarity alone",
+    "lm:own_bias": "language model's own bias",
+}
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """The rows of every variant, and co-occurrence beside them."""
+    words = (
+        "dataset=lic",
+        f"dataset.root={data / 'lic' / 'bias_data'}",
+        f"limit={LIMIT}",
+        "captioner=" + ",".join(CAPTIONERS),
+        "logger=csv",
+    )
+    found = [
+        sweep(name, outputs, "metric=gender_score", setting, *words)
+        for name, setting in VARIANTS.items()
+    ]
+    found.append(sweep("distance", outputs, "metric=gender_distance", *words))
+    encoder = "metric.sentence_encoder=sentence-transformers/all-MiniLM-L6-v2"
+    found.append(sweep("distance, MiniLM", outputs, "metric=gender_distance", encoder, *words))
+    rows = pd.concat(found)
+    wanted = [
+        *PARTS,
+        *FACTORS,
+        "estimate",
+        "gs:male",
+        "gs:female",
+        "gs:male:human",
+        "gs:female:human",
+    ]
+    return rows[rows["part"].isin(wanted)]
+
+
+def _table(rows: pd.DataFrame, study: str, parts: dict[str, str]) -> str:
+    own = rows[rows["study"] == study]
+    lines = {
+        captioner: {
+            title: cell(line.iloc[0])
+            for name, title in parts.items()
+            if len(line := own[(own["captioner"] == captioner) & (own["part"] == name)])
+        }
+        for captioner in CAPTIONERS
+    }
+    return markdown(pd.DataFrame(lines).T.rename_axis("captioner"))
+
+
+def _ranks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Captioners by what each number says of them; others from the leaderboard, on all images."""
+    other = pd.read_csv(STUDIES / "leaderboard" / "rows.csv", keep_default_na=False)
+    other = other[other["attribute"] == "gender"]
+    names = {
+        "gender error": ("gender_error", "score"),
+        "gender ratio": ("gender_ratio", "score"),
+        "DBAC T→A": ("dbac", "t_to_a"),
+        "LIC": ("lic", "score"),
+    }
+    table = pd.DataFrame(
+        {
+            "Gender Score": part(rows, "as published", "score"),
+            "estimate": part(rows, "as published", "estimate"),
+            **{
+                title: other[(other["metric"] == metric) & (other["part"] == name)].set_index(
+                    "captioner"
+                )["value"]
+                for title, (metric, name) in names.items()
+            },
+        }
+    )
+    return rank_agreement(table.loc[[name for name in CAPTIONERS if name in table.index]].dropna())
+
+
+def _variants(rows: pd.DataFrame) -> str:
+    shares = pd.DataFrame({name: part(rows, name, "model") for name in VARIANTS})
+    return markdown(shares.reindex(list(CAPTIONERS)).rename_axis("captioner"))
+
+
+def main(arguments: list[str]) -> None:
+    rows = rows_of(HERE, run, arguments)
+    distances = {"model": "the captioner", "human": "people", "score": "difference"}
+    write_results(
+        HERE,
+        {
+            f"Like the paper's Table 5, on {LIMIT} labelled images (per cent; 95 % intervals)": (
+                _table(rows, "as published", PARTS)
+            ),
+            "What each factor adds: share of men": _table(rows, "as published", FACTORS),
+            "First group's share of GS by how probabilities are pooled (per cent)": (
+                _variants(rows)
+            ),
+            "Agreement in rank": markdown(_ranks(rows)),
+            "Bias ratio of objects, GloVe": _table(rows, "distance", distances),
+            "Bias ratio of objects, MiniLM": _table(rows, "distance, MiniLM", distances),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
