@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.corpora import DATA
+
+settings.register_profile("claims", deadline=None)  # how fast a machine is decides no claim
+settings.load_profile("claims")
 
 
 @pytest.fixture
