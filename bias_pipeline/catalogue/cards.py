@@ -31,7 +31,8 @@ _MEANINGS = {
     "amplification": "says by how much the captioner amplifies",
     "full_context": "looks at whole sentences",
     "image": "looks at the picture too",
-    "consistent": "ranks captioners alike under different attackers",
+    "consistent": "ranks captioners alike under different attackers; measured in"
+    " experiments/encoder_sensitivity",
     "directional": "tells attribute-to-task from task-to-attribute",
     "language_aware": "evens out the richness of people's and models' language",
 }
