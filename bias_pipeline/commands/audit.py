@@ -48,12 +48,16 @@ def command(words: Sequence[str]) -> int:
     options = parser().parse_args(list(words))
     REPORT.require()
     check_places(options.json)
+    attributes = {
+        name: cell([f"attribute={name}"]).build("attribute") for name in attribute_names()
+    }
+    _check_map(options.map, attributes)
     for path in (options.file, options.attributes, options.captions, options.objects):
         if path is not None:
             check_file(path)
     out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
     overrides = _overrides(options, out)
-    cells = _Sweeps(overrides, _labels_of(overrides, options))
+    cells = _Sweeps(overrides, _labels_of(overrides, options, attributes))
     announce = partial(_announce, options.file)
     if options.dry_run:
         corpora, plan = planned(cells, options.minutes, announce)
@@ -180,16 +184,14 @@ def _slug(name: str) -> str:
     return f"{plain[:_LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _labels_of(overrides: Sequence[str], options: Namespace) -> dict[str, list[str]]:
+def _labels_of(
+    overrides: Sequence[str], options: Namespace, attributes: Mapping[str, Attribute]
+) -> dict[str, list[str]]:
     """What the options say of each attribute's labels; nothing where it does not fit.
 
     Raises:
         DataError: if it fits no attribute.
     """
-    attributes = {
-        name: cell([f"attribute={name}"]).build("attribute") for name in attribute_names()
-    }
-    _check_map(options.map, attributes)
     own = {name: _own_labels(options, attribute) for name, attribute in attributes.items()}
     said = _Sweeps(overrides, own)
     read = {name: read_or_refused(said, name) for name in own if own[name]}

@@ -96,6 +96,11 @@ SOURCES = {
         ),
         terms="Flickr's terms of use; research and education only.",
     ),
+    "language_bias": Source(
+        files={"as dataset=lic": "its captions and labels, from which the corpora are made"},
+        steps=("Made of another data set's captions: see data fetch lic.",),
+        terms="Those of the data set that the captions come from.",
+    ),
     "scenes": Source(files={}, steps=("Made on the spot: nothing to fetch.",), terms="None."),
 }
 

@@ -24,6 +24,7 @@ from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.results.identity import run_id
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus
+from tests.tiny_models import tiny_weights
 
 SMALL = ("dataset.n_images=600", "stats.resamples=20")
 FURTHER = {
@@ -36,7 +37,8 @@ NOTHING = "nothing can be said of whom it names"
 
 @cache
 def cell(metric: str, *words: str) -> compose.Cell:
-    return compose.cell([f"metric={metric}", *SMALL, *FURTHER.get(metric, ()), *words])
+    further = tiny_weights() if metric == "gender_score" else FURTHER.get(metric, ())
+    return compose.cell([f"metric={metric}", *SMALL, *further, *words])
 
 
 COUNTING = [name for name in metric_names() if issubclass(metric_class(name), CountingMetric)]
@@ -46,6 +48,7 @@ NAMES = [
     "cooccurrence",
     "gender_error",
     "gender_ratio",
+    "gender_score",
     "group_accuracy",
     "multi_directional",
 ]
@@ -77,7 +80,11 @@ def test_the_metrics_that_rest_on_names_are_known() -> None:
     built = {name: cell(name).build("metric") for name in COUNTING}
     found = {n for n, own in built.items() if any(map(own.rests_on_names, (SCORE, T_TO_A)))}
     assert sorted(found) == NAMES
-    assert sorted(set(COUNTING) - found) == ["differential_fairness", "quality"]
+    assert sorted(set(COUNTING) - found) == [
+        "differential_fairness",
+        "gender_distance",
+        "quality",
+    ]
 
 
 @pytest.mark.parametrize("metric", NAMES)
@@ -87,8 +94,11 @@ def test_the_metrics_that_rest_on_names_are_known() -> None:
 def test_a_captioner_that_names_nobody_has_no_score(metric: str, words: tuple[str, ...]) -> None:
     corpus = quiet(cell(metric, *words).corpus())
     # The embedded people name no race either, so no object is named with one.
-    if (metric, words) == ("gender_ratio", CROSSED) or (metric == "cooccurrence" and words):
-        with pytest.raises(NotApplicableError, match=f"{NOTHING}|compares two groups"):
+    crossed = metric in ("gender_ratio", "gender_score") and words == CROSSED
+    if crossed or (metric == "cooccurrence" and words):
+        with pytest.raises(
+            NotApplicableError, match=f"{NOTHING}|compares two groups|made of several"
+        ):
             compute(metric, corpus, *words)
         return
     found = compute(metric, corpus, *words)

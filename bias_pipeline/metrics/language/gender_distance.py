@@ -304,7 +304,8 @@ class _Values:
         }
 
     def _each(self, sums: Sums, what: str, part: PartName) -> list[FloatArray]:
-        own = {name.partition(":")[2]: v for name, v in sums.items() if name.startswith(f"{what}:")}
+        start = f"{what}:"
+        own = {name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)}
         return self.sides.each(part, own)
 
     def _pairs(self, sums: Sums, part: PartName) -> FloatArray:
