@@ -34,7 +34,7 @@ from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError, di
 from bias_pipeline.io.included import conf_dirs, group_choices
 from bias_pipeline.io.paths import choices_of
 from bias_pipeline.loggers.loggers import ResultLogger
-from bias_pipeline.metrics.base import Metric, MetricInfo
+from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -109,9 +109,9 @@ class Cell:
         return list(self.build("logger").values()) if self.tree.get("logger") else []
 
     @property
-    def trains_networks(self) -> bool:
-        """Whether its attackers are networks, which use several cores by themselves."""
-        return isinstance(self._encoder, NetEncoder)
+    def runs_networks(self) -> bool:
+        """Whether networks attack or judge, which use several cores by themselves."""
+        return isinstance(self._encoder, NetEncoder) or WEIGHTS in self.metric.needs
 
     @property
     def metric(self) -> MetricInfo:
@@ -138,7 +138,7 @@ class Cell:
         """
         if self._encoder:
             self._encoder.require()
-        if "published weights" in self.metric.needs:
+        if WEIGHTS in self.metric.needs:
             self._require_weights()
 
     def _require_weights(self) -> None:

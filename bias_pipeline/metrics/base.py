@@ -27,8 +27,9 @@ QUESTIONS: Mapping[str, str] = {
 }
 # How a metric works: attackers guess, captions are counted, or their language is rated.
 FAMILIES = ("attack", "counting", "language")
-# What a data set may lack and a metric cannot do without.
-NEEDS = ("human captions", "objects", "published weights")
+WEIGHTS = "published weights"
+# What a data set or a machine may lack and a metric cannot do without.
+NEEDS = ("human captions", "objects", WEIGHTS)
 # Ways to speak, alike for all groups, that move scores without any bias; see ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")
 

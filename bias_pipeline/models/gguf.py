@@ -6,7 +6,6 @@ the file they come from, so a moved file is the same model and a changed one ano
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -106,6 +105,8 @@ def unpacked(model: Pretrained) -> Pretrained:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
+    import fcntl  # not on Windows
+
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

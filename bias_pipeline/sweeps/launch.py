@@ -106,7 +106,7 @@ class Sweep:
         overrides: with ``all`` replaced by what it stands for.
         config: of its first job.
         loader: composes its jobs, each once.
-        networks: whether networks are trained, which use several cores by themselves.
+        networks: whether networks run, which use several cores by themselves.
     """
 
     words: Sequence[str]
@@ -119,8 +119,7 @@ class Sweep:
     @property
     def processes(self) -> int | str:
         """How many it may use, ``auto`` for as many as there are cores."""
-        own: int | str = self.config.processes
-        return 1 if self.networks and own == "auto" else own
+        return 1 if self.networks else self.config.processes
 
     @property
     def shows(self) -> bool:
@@ -152,7 +151,7 @@ def prepare(words: Sequence[str]) -> Sweep:
     first.loggers()  # a wrong WANDB_MODE is told before the work, not after it
     named = [first_choices([o])[0] if o.startswith("captioner=") else o for o in overrides]
     cells = [first, *(cell_of(loader.job(chosen)) for chosen in further_choices(named))]
-    networks = any(cell.trains_networks for cell in cells)
+    networks = any(cell.runs_networks for cell in cells)
     return Sweep(words, options, overrides, config, loader, networks)
 
 

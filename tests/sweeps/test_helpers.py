@@ -118,17 +118,20 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(
 
 
 def test_short_sweeps_stay_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise AssertionError("a helper was started")
-
-    monkeypatch.setattr(helpers._Helpers, "start", refused)
-    found = launch.run([*SWEEP, f"paths.outputs={tmp_path}"])
-    assert found.exit_code == 0
+    started: list[int] = []
+    monkeypatch.setattr(helpers._Helpers, "start", lambda _, number: started.append(number))
+    assert launch.run([*SWEEP, f"paths.outputs={tmp_path}"]).exit_code == 0
+    assert started == []
 
 
 @pytest.mark.parametrize(
     ("words", "processes"),
-    [((), "auto"), (("encoder=lstm", "metric=lic"), 1), (("processes=3",), 3)],
+    [
+        ((), "auto"),
+        (("encoder=lstm", "metric=lic"), 1),
+        (("processes=3",), 3),
+        (("metric=gender_distance",), 1),
+    ],
 )
 def test_networks_share_no_cores(
     tmp_path: Path, words: tuple[str, ...], processes: int | str

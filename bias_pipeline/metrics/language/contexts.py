@@ -81,7 +81,7 @@ def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     if not any(own):
         raise NotApplicableError(
             f"dataset {corpus.dataset!r} has no objects for these images, which the Gender Score "
-            "needs as visual context; metric.context=FILE reads detections"
+            "needs as visual context"
         )
     counts = Counter(name for objects in own for name in objects)
     names = tuple(sorted(counts))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.declared import Count, NotNegative, Text
+from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics.base import Cost, MetricInfo, Response
+from bias_pipeline.metrics.base import WEIGHTS, Cost, MetricInfo, Response
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.tally import (
     SHARE,
@@ -39,8 +40,6 @@ from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import SABIR_2023, ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.vectors import GLOVE_NAME, digests, files_of, word_vectors
-
-Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line")]
 
 OBJECTS = "objects"  # the table's name
 _COSINE = (-1.0, 1.0)
@@ -103,7 +102,7 @@ class GenderDistance(TaskMetric):
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},
         ours="the difference to people is",
-        needs=("published weights",),
+        needs=(WEIGHTS,),
         cost=Cost(per_caption=2e-5),
         responses={
             "score": Response(

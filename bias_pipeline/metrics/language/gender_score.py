@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.declared import Count, NotNegative, Text
+from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.inference.language_model import LanguageModel, Term
-from bias_pipeline.metrics.base import Cost, MetricInfo, Response
+from bias_pipeline.metrics.base import WEIGHTS, Cost, MetricInfo, Response
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.tally import (
     About,
@@ -34,8 +35,6 @@ from bias_pipeline.metrics.sources import SABIR_2023
 from bias_pipeline.models.likelihoods import Kind
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.stats.bootstrap import Bootstrap
-
-Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line")]
 
 
 class GenderScore(CountingMetric):
@@ -104,7 +103,7 @@ class GenderScore(CountingMetric):
         question="tasks",
         sources={SABIR_2023: "eq. 3"},
         ours="the difference to people is",
-        needs=("objects", "published weights"),
+        needs=("objects", WEIGHTS),
         cost=Cost(per_caption=0.1),
         responses={"score": Response(absent=("neutral alone",))},
         says={
