@@ -146,6 +146,8 @@ def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
         "size": {"height": size, "width": size},
         "resample": 3,
     }
+    if name == "ConvNextImageProcessor":
+        own |= {"size": {"shortest_edge": size}, "crop_pct": 0.875}
     if name == "CLIPImageProcessor":
         own |= {
             "size": {"shortest_edge": size},
@@ -261,3 +263,66 @@ def tiny_weights() -> tuple[str, ...]:
         "metric.device=cpu",
         "metric.cache=null",
     )
+
+
+LABELS = ("dog, hound", "kite", "sports_ball", "person", "N/A")
+
+
+def _named(config: Any) -> Any:
+    config.id2label = dict(enumerate(LABELS))
+    config.label2id = {name: k for k, name in enumerate(LABELS)}
+    return config
+
+
+def write_resnet(folder: Path, seed: int = 0) -> Path:
+    """A ResNet that is surer of some labels than of others."""
+    import torch
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    torch.manual_seed(seed)
+    sizes: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
+    config = ResNetConfig(**sizes, layer_type="basic", num_labels=len(LABELS))
+    model = ResNetForImageClassification(_named(config))
+    with torch.no_grad():
+        model.classifier[1].weight.mul_(10)
+    model.save_pretrained(folder)
+    write_preprocessing(folder, "ConvNextImageProcessor")
+    return folder
+
+
+def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
+    """A YOLOS, or a Conditional DETR, of a few queries."""
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    own: dict[str, Any] = {"num_labels": len(LABELS)}
+    if kind == "yolos":
+        sizes = {**VISION, "image_size": [32, 32], "num_detection_tokens": 4}
+        config: Any = transformers.YolosConfig(**sizes, **own, initializer_range=0.5)
+        model: Any = transformers.YolosForObjectDetection(_named(config))
+    else:
+        backbone = transformers.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], out_features=["stage2"]
+        )
+        config = transformers.ConditionalDetrConfig(
+            use_timm_backbone=False,
+            backbone_config=backbone,
+            backbone=None,
+            d_model=16,
+            num_queries=4,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=16,
+            decoder_ffn_dim=16,
+            **own,
+        )
+        model = transformers.ConditionalDetrForObjectDetection(_named(config))
+    model.save_pretrained(folder)
+    write_preprocessing(folder, "YolosImageProcessor" if kind == "yolos" else "DetrImageProcessor")
+    path = folder / "preprocessor_config.json"
+    size = {"shortest_edge": 32, "longest_edge": 48}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "size": size}))
+    return folder

@@ -5,6 +5,7 @@ Radford et al., Learning Transferable Visual Models From Natural Language Superv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ class ClipPhotos:
         make_importable()
         from transformers import CLIPModel
 
-        self._prepare = Preprocessing(model)
+        self._prepare = Preprocessing(model).of_one_shape()
         self._network = load(model, CLIPModel, device)
         self._device, self._normalize = device, normalize
 
@@ -78,6 +79,11 @@ class ClipTexts:
         self._tokens = tokenizer(model)
         self._longest = self._network.config.text_config.max_position_embeddings
         self._device, self._normalize = device, normalize
+
+    @property
+    def scale(self) -> float:
+        """What cosines are multiplied by before a softmax over texts."""
+        return math.exp(self._network.logit_scale.item())
 
     def read(self, text: str) -> str:
         """A text as it is."""

@@ -66,7 +66,7 @@ class Captioner:
             BLIP: transformers.BlipForConditionalGeneration,
             PAIR: transformers.VisionEncoderDecoderModel,
         }[model.kind]
-        self._prepare = Preprocessing(model)
+        self._prepare = Preprocessing(model).of_one_shape()
         self._tokens = tokenizer(model)
         self._network = load(model, architecture, device)
         self._device, self._prompt = device, prompt

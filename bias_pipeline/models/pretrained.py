@@ -175,7 +175,7 @@ class Preprocessing:
         model: the model.
 
     Raises:
-        DataError: if it is broken, makes pictures of no size or a huge one, or of several shapes.
+        DataError: if it is broken, or makes pictures of no size or a huge one.
         ResourceError: if it is absent.
     """
 
@@ -196,16 +196,25 @@ class Preprocessing:
                 trust_remote_code=False,
                 **({"backend": "pil"} if recent else {"use_fast": False}),
             )
-            shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
+            self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except Exception as error:  # whatever a broken file makes of the library
             raise DataError(
                 f"{model.name}: preprocessing cannot be loaded ({_first_line(error)})"
             ) from error
-        if len(shapes) > 1:
+        self._model = model
+
+    def of_one_shape(self) -> Preprocessing:
+        """Itself, for networks that take several pictures at once.
+
+        Raises:
+            DataError: if it makes pictures of several shapes.
+        """
+        if len(self._shapes) > 1:
             raise DataError(
-                f"{model.name}: its preprocessing makes pictures of different shapes; set "
+                f"{self._model.name}: its preprocessing makes pictures of different shapes; set "
                 "do_center_crop or a height and a width in preprocessor_config.json"
             )
+        return self
 
     def __call__(self, photo: Image) -> npt.NDArray[np.float32]:
         """(3, H, W) what the model looks at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,12 +27,38 @@ class Contexts:
         images: (M,) row of each pair's image.
         objects: (M,) number of its object.
         probabilities: (M,) P(c) of the object, in [0, 1].
+        notes: what a reader must know of where they come from.
     """
 
     names: tuple[str, ...]
     images: IntArray
     objects: IntArray
     probabilities: FloatArray
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_images(
+        cls, found: Mapping[int, Mapping[str, float]], notes: tuple[str, ...] = ()
+    ) -> Contexts:
+        """Those of images by their rows, object to P(c).
+
+        Example:
+            >>> found = Contexts.of_images({3: {"dog": 0.5}, 1: {"kite": 0.25, "dog": 0.75}})
+            >>> found.names, found.images.tolist(), found.probabilities.tolist()
+            (('dog', 'kite'), [1, 1, 3], [0.75, 0.25, 0.5])
+        """
+        pairs = [
+            (row, name, found[row][name]) for row in sorted(found) for name in sorted(found[row])
+        ]
+        names = tuple(sorted({name for _, name, _ in pairs}))
+        number = {name: k for k, name in enumerate(names)}
+        return cls(
+            names,
+            np.array([row for row, _, _ in pairs], np.int64),
+            np.array([number[name] for _, name, _ in pairs], np.int64),
+            np.array([probability for _, _, probability in pairs], np.float64),
+            notes,
+        )
 
     def shown(self, n_images: int) -> Mask:
         """(N,) images with any object."""
@@ -84,9 +110,7 @@ def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
             "needs as visual context"
         )
     counts = Counter(name for objects in own for name in objects)
-    names = tuple(sorted(counts))
-    number = {name: k for k, name in enumerate(names)}
-    numbers = np.array([number[name] for objects in own for name in objects], np.int64)
-    images = np.repeat(np.arange(len(own)), [len(objects) for objects in own])
-    shares = np.array([counts[name] for name in names]) / known
-    return Contexts(names, images, numbers, shares[numbers])
+    shares = {name: count / known for name, count in counts.items()}
+    return Contexts.of_images(
+        {row: {name: shares[name] for name in objects} for row, objects in enumerate(own)}
+    )

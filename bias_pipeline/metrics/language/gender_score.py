@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.declared import Count, NotNegative
+from bias_pipeline.declared import Count, NotNegative, Range, Share
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError
@@ -27,13 +27,19 @@ from bias_pipeline.metrics.counting.tally import (
     least_share,
     support,
 )
-from bias_pipeline.metrics.language.contexts import Contexts, annotated
+from bias_pipeline.metrics.language.contexts import Contexts
 from bias_pipeline.metrics.language.judging import OWN_BIAS, Judge, Judged, Values
+from bias_pipeline.metrics.language.visual_context import (
+    OBJECTS,
+    VisualContext,
+    content_of,
+)
 from bias_pipeline.metrics.parts import HUMAN, MODEL, MODEL_PAIRED, PartName
 from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import SABIR_2023
 from bias_pipeline.models.likelihoods import Kind
 from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.recognition import KEPT
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -75,7 +81,16 @@ class GenderScore(CountingMetric):
         bos: whether the model first sees its token for the beginning, as the public code has it.
         eos: whether the token that ends a text is scored, as the public code has it.
         sentence_encoder: whose cosines are the similarity: a folder or a name on the hub.
-        context: where objects come from: ``objects`` that the data set knows of an image.
+        context: where objects come from: ``objects`` that the data set knows of an image; a file
+            of detections (JSON, CSV, ...) with columns ``image_id``, ``label`` and ``score``; a
+            folder or a name on the hub of a classifier such as ``microsoft/resnet-152``, a CLIP,
+            which is asked for ``task``'s names, or a detector of the DETR family. Of several, as in
+            the paper, each proposes and all vote.
+        top_k: objects that each such source gives of a picture, people left out; the data set's own
+            objects all count.
+        min_confidence: how sure a source must be of an object.
+        agreement: of several sources, an object counts if another has one whose cosine to it is
+            no less. The paper votes by "cosine distance" and does not say how: this is ours.
         objects: which objects get parts of their own; None: those that ``min_support`` lets in.
         min_support: the share of scored images that must show an object for that; see
             :func:`~bias_pipeline.metrics.counting.tally.least_share`.
@@ -125,7 +140,10 @@ class GenderScore(CountingMetric):
         bos: bool = True,
         eos: bool = True,
         sentence_encoder: Line = "sentence-transformers/all-MiniLM-L6-v2",
-        context: Literal["objects"] = "objects",
+        context: Line | Sequence[Line] = OBJECTS,
+        top_k: Annotated[int, Range(low=1, high=KEPT)] = 3,
+        min_confidence: Share = 0.2,
+        agreement: Annotated[float, Range(low=-1, high=1)] = 0.5,
         objects: Sequence[str] | None = None,
         min_support: NotNegative = 0.005,
         weigh: Literal["captions", "pairs"] = "captions",
@@ -147,10 +165,21 @@ class GenderScore(CountingMetric):
             positions,
             dict(terms or {}),
         )
-        self.context = context
+        excluded = [word for name in exclude_tasks for word in (name, *task.tasks[name])]
+        who = [word for own in attribute.words.values() for word in own]
+        self.context = VisualContext(
+            _sources(context),
+            tuple(name for name in task.tasks if name not in exclude_tasks),
+            tuple(exclude_tasks),
+            frozenset([*excluded, *who]),
+            top_k,
+            min_confidence,
+            agreement,
+            device,
+            None if cache is None else str(Path(cache, "sights")),
+        )
         self.objects = None if objects is None else tuple(objects)
         self.min_support = support(min_support)
-        self.exclude_tasks = tuple(exclude_tasks)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -164,15 +193,18 @@ class GenderScore(CountingMetric):
             "language_model": dict(model.found.files),
             "lm_revision": MAIN,
             "sentence_encoder": dict(encoder.found.files),
+            "context": [content_of(own) for own in _sources(settings.get("context", OBJECTS))],
         }
 
     def require(self) -> None:
         """See the base."""
         self.judge.require()
+        self.context.require()
 
     def tally(self, seen: Seen) -> Tally:
         """See the class."""
-        contexts = annotated(seen.corpus, self.exclude_tasks)
+        encoder = self.judge.sentence_encoder
+        contexts = self.context.of(seen.corpus, np.flatnonzero(seen.labelled), encoder)
         sides = self._sides(seen, contexts)
         judged = {
             side: Judged(self.judge, seen, contexts, side)
@@ -205,7 +237,7 @@ class GenderScore(CountingMetric):
             about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts=values.about(list(found), sides),
             audit={side: own.audit for side, own in judged.items()},
-            notes=[self._own_bias(float(found[OWN_BIAS][0]), seen), *unscored],
+            notes=[self._own_bias(float(found[OWN_BIAS][0]), seen), *contexts.notes, *unscored],
         )
 
     def _own_bias(self, own: float, seen: Seen) -> str:
@@ -239,3 +271,7 @@ class GenderScore(CountingMetric):
         )
         least = least_share(self.min_support, int(scored.sum()))
         return np.flatnonzero(counts >= max(1.0, least * scored.sum()))
+
+
+def _sources(context: str | Sequence[str]) -> tuple[str, ...]:
+    return (context,) if isinstance(context, str) else tuple(context)

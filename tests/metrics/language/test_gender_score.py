@@ -255,3 +255,46 @@ def test_the_identity_follows_the_weights_and_not_their_place(tmp_path: Path) ->
         return cell.run_id(cell.corpus())
 
     assert name(causal) == name(tmp_path / "moved")
+
+
+# --- context from elsewhere
+
+
+def detected(folder: Path) -> tuple[str, dict[str, float]]:
+    """A file with each image's own objects, as sure of each wherever it is; and how sure."""
+    import json
+
+    sure = {"horse": 0.75, "dog": 0.5, "umbrella": 0.25, "person": 1.0, "woman": 0.9}
+    rows = [
+        {"image_id": k, "label": name, "score": sure[name]}
+        for k, own in enumerate(OBJECTS)
+        for name in {*own, "woman"}
+    ]
+    path = folder / "seen.json"
+    path.write_text(json.dumps(rows))
+    return str(path), sure
+
+
+@pytest.mark.parametrize("group", ["male", "female"])
+def test_detections_revise_by_their_confidence(group: str, tmp_path: Path) -> None:
+    path, sure = detected(tmp_path)
+    own = values(corpus(objects=None), context=path)
+    expected = naive(list(zip(MODEL, OBJECTS, strict=True)), sure)
+    assert own[f"gs:{group}"] == pytest.approx(np.mean(expected[group]), rel=1e-5)
+
+
+def test_words_for_people_are_no_objects(tmp_path: Path) -> None:
+    found = values(corpus(objects=None), context=detected(tmp_path)[0])
+    assert not any(":woman:" in name or ":person:" in name for name in found)
+
+
+def test_where_objects_come_from_is_in_the_identity(tmp_path: Path) -> None:
+    causal, bert = language_models()
+    words = (f"metric.language_model={causal}", f"metric.sentence_encoder={bert}")
+    own = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
+    cells = [
+        compose.cell(["metric=gender_score", "dataset.n_images=30", *words, *more])
+        for more in ((), own)
+    ]
+    one, other = (cell.run_id(cell.corpus()) for cell in cells)
+    assert one != other

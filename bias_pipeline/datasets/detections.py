@@ -1,0 +1,65 @@
+"""What a detector or a classifier has seen in pictures, as rows of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.datasets.tables import Rows, open_rows
+from bias_pipeline.errors import DataError
+from bias_pipeline.vision.labels import Seen, plain_label, surest_first
+
+DETECTIONS = "detections: rows with image_id, label and score (or confidence)"
+_CONFIDENCES = ("score", "confidence")
+
+
+def detections_by_id(path: Path) -> dict[str, Seen]:
+    """What each image of a file shows.
+
+    Args:
+        path: a JSON list of objects (COCO's results with ``label``, the category's name, instead of
+            its number), JSON Lines, CSV, TSV or Parquet; boxes and other columns are passed over.
+
+    Returns:
+        Canonical image id to pairs of a label and a confidence in [0, 1], the surest first; of
+        several detections of one label the surest counts.
+
+    Raises:
+        DataError: if the file is broken, a row has no label, or its confidence is none.
+        ResourceError: if it is absent or cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "seen.csv")
+        ...     _ = path.write_text(chr(10).join(["image_id,label,score", "7,Dog,0.9", "7,dog,.5"]))
+        ...     detections_by_id(path)
+        {'7': (('dog', 0.9),)}
+    """
+    rows = open_rows(path, what=DETECTIONS, wanted=("image_id", "label", *_CONFIDENCES))
+    rows.require("image_id", "label")
+    if not any(rows.has(name) for name in _CONFIDENCES):
+        rows.require(_CONFIDENCES[0])
+    found: dict[str, dict[str, float]] = {}
+    for number, row in rows.items:
+        label = plain_label(rows.text(number, row, "label"))
+        if not label:
+            rows.refuse(number, "the label is blank; name what was seen, or leave the row out")
+        own = found.setdefault(rows.id(number, row, "image_id"), {})
+        own[label] = max(own.get(label, 0.0), _confidence(rows, number, row))
+    if not found:
+        raise DataError(f"{path}: holds no row; expected {DETECTIONS}")
+    return {image: surest_first(own) for image, own in found.items()}
+
+
+def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
+    name = next((own for own in _CONFIDENCES if own in row), _CONFIDENCES[0])
+    told = rows.value(number, row, name)
+    try:
+        value = float("nan" if isinstance(told, bool) else told)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not 0 <= value <= 1:
+        rows.refuse(number, f"{name!r} is {str(told)[:40]!r}; a confidence is a number from 0 to 1")
+    return value

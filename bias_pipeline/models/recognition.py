@@ -1,0 +1,183 @@
+"""What published networks see in pictures: classifiers, CLIP asked for names, detectors.
+
+He et al., Deep Residual Learning (CVPR 2016); Radford et al., Learning Transferable Visual Models
+From Natural Language Supervision (ICML 2021); Carion et al., End-to-End Object Detection with
+Transformers (ECCV 2020).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.models import clip
+from bias_pipeline.models.clip import ClipPhotos, ClipTexts
+from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load
+from bias_pipeline.vision.labels import plain_label, surest_first
+from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.vision.torchvision import make_importable
+
+if TYPE_CHECKING:
+    import torch
+
+KEPT = 20  # labels of a picture, the surest
+PROMPT = "a photo of a {}"  # the one that CLIP's paper begins with
+
+CLASSIFIERS = (
+    *("beit", "bit", "convnext", "convnextv2", "deit", "dinov2", "efficientnet", "mobilenet_v2"),
+    *("poolformer", "regnet", "resnet", "swin", "swinv2", "vit"),
+)
+# Whether each query's probabilities are of one label or none, or of each label by itself.
+_ONE_LABEL, _EACH_LABEL = ("detr", "yolos"), ("conditional_detr", "deformable_detr", "rt_detr")
+DETECTORS = (*_ONE_LABEL, *_EACH_LABEL)
+KINDS = (*clip.KINDS, *CLASSIFIERS, *DETECTORS)
+
+FloatArray = npt.NDArray[np.float32]
+
+
+class Recognizer(ABC):
+    """A network that says what is in pictures, and how sure it is.
+
+    Attributes:
+        names: the L labels it knows; empty ones are no category.
+    """
+
+    names: Sequence[str]
+
+    @abstractmethod
+    def read(self, path: Path) -> FloatArray:
+        """(3, H, W) a photo as the network takes it.
+
+        Raises:
+            UnreadableError: with the reason.
+        """
+
+    @abstractmethod
+    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+        """(N, L) how sure it is of each label, in [0, 1]."""
+
+    def describe(self, photos: Sequence[FloatArray]) -> list[str]:
+        """The surest labels of each photo with their confidences, as JSON.
+
+        Raises:
+            DataError: if the network gives no numbers.
+        """
+        found = self.confidences(photos)
+        if not np.isfinite(found).all():
+            raise DataError("the model is sure of nothing that is a number; its weights are broken")
+        return [json.dumps(_surest(self.names, row.tolist())) for row in found]
+
+
+def _surest(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[str, float]]:
+    own: dict[str, float] = {}
+    for name, confidence in zip(names, confidences, strict=True):
+        if name:
+            own[name] = max(own.get(name, 0.0), confidence)
+    return list(surest_first(own)[:KEPT])
+
+
+def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) -> Recognizer:
+    """The network that a model is.
+
+    Args:
+        model: of one of :data:`KINDS`.
+        names: what CLIP is asked for; the others bring their own labels.
+        device: where to compute.
+
+    Raises:
+        BiasPipelineError: if it cannot be loaded.
+    """
+    make_importable()
+    if model.kind in clip.KINDS:
+        return _Clip(model, names, device)
+    return (_Detector if model.kind in DETECTORS else _Classifier)(model, device)
+
+
+class _Classifier(Recognizer):
+    """One label a picture: a softmax over all."""
+
+    def __init__(self, model: Pretrained, device: torch.device) -> None:
+        from transformers import AutoModelForImageClassification
+
+        self._prepare = Preprocessing(model).of_one_shape()
+        self._network = load(model, AutoModelForImageClassification, device)
+        self._device = device
+        self.names = _own_labels(self._network.config)
+
+    def read(self, path: Path) -> FloatArray:
+        return self._prepare(read_photo(path))
+
+    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(photos)).to(self._device)
+            logits = self._network(pixel_values=pixels).logits
+            return _array(logits.float().softmax(-1))
+
+
+class _Clip(Recognizer):
+    """The name whose prompt is nearest: a softmax over the names that are asked for."""
+
+    def __init__(self, model: Pretrained, names: Sequence[str], device: torch.device) -> None:
+        self._photos = ClipPhotos(model, device, normalize=True)
+        texts = ClipTexts(model, device, normalize=True)
+        self._texts = texts.describe([PROMPT.format(name) for name in names])
+        self._scale = texts.scale
+        self.names = names
+
+    def read(self, path: Path) -> FloatArray:
+        return self._photos.read(path)
+
+    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+        logits = self._scale * (self._photos.describe(photos) @ self._texts.T)
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        found: FloatArray = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+        return found
+
+
+class _Detector(Recognizer):
+    """Any number of objects a picture: of each label the surest box."""
+
+    def __init__(self, model: Pretrained, device: torch.device) -> None:
+        from transformers import AutoModelForObjectDetection
+
+        self._prepare = Preprocessing(model)
+        self._network = load(model, AutoModelForObjectDetection, device)
+        self._device = device
+        self._one_label = model.kind in _ONE_LABEL
+        self.names = _own_labels(self._network.config)
+
+    def read(self, path: Path) -> FloatArray:
+        return self._prepare(read_photo(path))
+
+    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+        return np.stack([self._of_one(photo) for photo in photos])  # each has a size of its own
+
+    def _of_one(self, photo: FloatArray) -> FloatArray:
+        """(L,) of each label the surest box."""
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(photo[None]).to(self._device)
+            logits = self._network(pixel_values=pixels).logits[0].float()
+            # The last of DETR's labels is that of no object.
+            each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
+            return _array(each.max(dim=0).values)
+
+
+def _own_labels(config: Any) -> list[str]:
+    labels: Mapping[int, str] = config.id2label
+    return [plain_label(labels[number]) for number in range(len(labels))]
+
+
+def _array(values: torch.Tensor) -> FloatArray:
+    found: FloatArray = values.cpu().numpy()
+    return found

@@ -1,0 +1,265 @@
+"""Visual context from files and networks: which labels count, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
+from bias_pipeline.metrics.language.contexts import Contexts
+from bias_pipeline.metrics.language.visual_context import VisualContext, content_of
+from bias_pipeline.models.recognition import Recognizer
+from tests.corpora import make_corpus
+from tests.photo_folder import BROKEN, write_photos
+from tests.tiny_models import language_models, write_clip, write_detector, write_resnet
+
+VECTORS = {"dog": (1, 0), "hound": (0.8, 0.6), "kite": (0, 1), "car": (-0.6, 0.8)}
+
+
+class Encoder:
+    """Vectors that a reader can check in the head."""
+
+    def vectors(self, texts: Sequence[str]) -> Any:
+        return np.array([VECTORS[text] for text in texts], np.float32)
+
+
+ENCODER: Any = Encoder()
+
+
+def corpus(n: int = 3, photos: Path | None = None) -> Corpus:
+    return make_corpus(
+        [
+            Record(
+                str(k),
+                "a man",
+                (),
+                {"gender": "mf"[k % 2]},
+                image=None if photos is None else photos / f"{k}.png",
+            )
+            for k in range(1, n + 1)
+        ]
+    )
+
+
+def file_of(folder: Path, name: str, seen: Mapping[int, Mapping[str, float]]) -> str:
+    rows = [
+        {"image_id": image, "label": label, "score": score}
+        for image, own in seen.items()
+        for label, score in own.items()
+    ]
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(rows))
+    return str(path)
+
+
+def found(
+    *sources: str, of: Corpus | None = None, encoder: Any = ENCODER, **options: Any
+) -> dict[str, dict[str, float]]:
+    """Image id to what counts."""
+    own = corpus() if of is None else of
+    contexts = contexts_of(*sources, of=own, encoder=encoder, **options)
+    pairs = zip(contexts.images, contexts.objects, contexts.probabilities, strict=True)
+    seen: dict[str, dict[str, float]] = {}
+    for row, number, probability in pairs:
+        seen.setdefault(own.ids[row], {})[contexts.names[number]] = float(probability)
+    return seen
+
+
+def contexts_of(
+    *sources: str, of: Corpus | None = None, encoder: Any = ENCODER, **options: Any
+) -> Contexts:
+    own = corpus() if of is None else of
+    return VisualContext(sources, device="cpu", **options).of(own, np.arange(len(own)), encoder)
+
+
+# --- files: which labels count
+
+
+def test_a_labels_confidence_is_the_files(tmp_path: Path) -> None:
+    seen = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
+    assert found(file_of(tmp_path, "a", seen)) == {"1": seen[1], "2": seen[2]}
+
+
+def test_the_surest_few_count(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a", {1: {"dog": 0.3, "kite": 0.5, "car": 0.4}})
+    assert found(path, top_k=2) == {"1": {"kite": 0.5, "car": 0.4}}
+
+
+def test_what_a_source_is_not_sure_of_does_not_count(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a", {1: {"dog": 0.2, "kite": 0.19}})
+    assert found(path) == {"1": {"dog": 0.2}}
+
+
+def test_people_take_no_place_of_the_few(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a", {1: {"Person": 0.9, "dog": 0.5, "kite": 0.4}})
+    own = found(path, top_k=2, exclude_labels=frozenset({"person"}))
+    assert own == {"1": {"dog": 0.5, "kite": 0.4}}
+
+
+# --- several sources vote
+
+
+# Cosines: dog and hound 0.8, kite and hound 0.6, kite and car 0.8; dog and kite or car 0 or less.
+
+
+def test_a_label_needs_one_like_it_of_another_source(tmp_path: Path) -> None:
+    one = file_of(tmp_path, "a", {1: {"dog": 0.9, "kite": 0.8}, 2: {"dog": 0.9}})
+    other = file_of(tmp_path, "b", {1: {"hound": 0.7}})
+    assert found(one, other, agreement=0.7) == {"1": {"dog": 0.9, "hound": 0.7}}
+
+
+def test_labels_of_one_source_do_not_vote_for_each_other(tmp_path: Path) -> None:
+    one = file_of(tmp_path, "a", {1: {"dog": 0.9, "hound": 0.8, "kite": 0.8}})
+    other = file_of(tmp_path, "b", {1: {"car": 0.7}})
+    assert found(one, other, agreement=0.7) == {"1": {"kite": 0.8, "car": 0.7}}
+
+
+def test_the_surest_source_of_a_label_counts(tmp_path: Path) -> None:
+    one = file_of(tmp_path, "a", {1: {"dog": 0.5}})
+    other = file_of(tmp_path, "b", {1: {"dog": 0.75}})
+    assert found(one, other, agreement=1) == {"1": {"dog": 0.75}}
+
+
+def test_the_order_of_sources_plays_no_part(tmp_path: Path) -> None:
+    one = file_of(tmp_path, "a", {1: {"dog": 0.5, "kite": 0.4}, 3: {"kite": 0.9}})
+    other = file_of(tmp_path, "b", {1: {"hound": 0.75}, 3: {"car": 0.9}})
+    assert found(one, other) == found(other, one)
+
+
+def test_a_sentence_model_votes(tmp_path: Path) -> None:
+    one = file_of(tmp_path, "a", {1: {"a red dog": 0.5}})
+    other = file_of(tmp_path, "b", {1: {"a red dog": 0.25, "horse": 0.9}})
+    encoder = Frozen(str(language_models()[1]), device="cpu")
+    assert found(one, other, agreement=0.999, encoder=encoder) == {"1": {"a red dog": 0.5}}
+
+
+# --- networks look at pictures
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_photos(tmp_path_factory.mktemp("photos"), 6)
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many pictures any network looks at."""
+    seen: list[int] = []
+    describe = Recognizer.describe
+
+    def watched(self: Recognizer, photos: Any) -> Any:
+        seen.append(len(photos))
+        return describe(self, photos)
+
+    monkeypatch.setattr(Recognizer, "describe", watched)
+    return seen
+
+
+@pytest.mark.parametrize("write", [write_resnet, write_clip, write_detector])
+def test_a_network_sees_objects_in_pictures(write: Any, photos: Path, tmp_path: Path) -> None:
+    own = found(
+        str(write(tmp_path)), of=corpus(6, photos), names=("dog", "kite"), min_confidence=0.0
+    )
+    assert sorted(own) == list("123456")
+    assert {label for seen in own.values() for label in seen} <= {
+        *("dog", "kite", "sports ball", "person")
+    }
+
+
+def test_each_picture_is_looked_at_once(photos: Path, tmp_path: Path, looked: list[int]) -> None:
+    model, cache = str(write_resnet(tmp_path / "model")), str(tmp_path / "kept")
+    few = found(model, of=corpus(4, photos), cache=cache, min_confidence=0.0)
+    more = found(model, of=corpus(6, photos), cache=cache, min_confidence=0.0)
+    found(model, of=corpus(6, photos), cache=cache, min_confidence=0.3, top_k=1)
+    assert sum(looked) == 6
+    assert {image: more[image] for image in few} == few
+
+
+def test_pictures_that_cannot_be_read_are_told(photos: Path, tmp_path: Path) -> None:
+    folder = write_photos(tmp_path / "photos", 3)
+    (folder / "2.png").write_bytes(BROKEN["902.jpg"])
+    model = str(write_resnet(tmp_path / "model"))
+    (told, bare) = contexts_of(model, of=corpus(3, folder), min_confidence=0.0).notes
+    assert "1 pictures cannot be read: 2 (not a picture in a known format" in told
+    assert bare == "visual context: 1 of 3 images have no object left"
+
+
+# --- refusals
+
+
+def test_a_data_set_without_pictures_is_told(tmp_path: Path) -> None:
+    model = str(write_resnet(tmp_path))
+    with pytest.raises(NotApplicableError, match=r"has no pictures that .* could look at; set"):
+        found(model)
+
+
+def test_absent_weights_are_told_before_any_work() -> None:
+    with pytest.raises(ResourceError, match="model microsoft/resnet-152, revision main: neither"):
+        VisualContext(("microsoft/resnet-152",)).require()
+
+
+def test_an_absent_file_is_told_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"seen\.csv is absent .* set metric\.context="):
+        VisualContext((str(tmp_path / "seen.csv"),)).require()
+
+
+def test_a_model_that_looks_at_nothing_is_refused() -> None:
+    with pytest.raises(DataError, match="model type 'bert' will not do"):
+        VisualContext((str(language_models()[1]),)).require()
+
+
+def test_images_that_the_data_set_lacks_are_told(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a", {1: {"dog": 0.5}, 77: {"dog": 0.5}})
+    (told, _) = contexts_of(path).notes
+    assert told == f"{path}: 1 of 2 images are not in dataset 'toy', such as 77"
+
+
+def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a", {77: {"dog": 0.5}})
+    with pytest.raises(DataError, match=r"1 of 1 images are not in .* such as 1, 2, 3: write both"):
+        found(path)
+
+
+def test_a_file_of_people_alone_is_no_context(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "a", {1: {"person": 0.5}})
+    with pytest.raises(NotApplicableError, match="no object is left in any of these images"):
+        found(path, exclude_labels=frozenset({"person"}))
+
+
+@pytest.mark.parametrize(
+    ("sources", "told"),
+    [
+        ((), "give objects, or files of detections and networks, each once"),
+        (("a.csv", "a.csv"), "each once"),
+        (("objects", "a.csv"), "come without a confidence and cannot vote"),
+    ],
+)
+def test_sources_that_do_not_fit_are_refused(sources: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        VisualContext(sources)
+
+
+# --- what it is in a run's identity
+
+
+def test_a_file_is_what_stands_in_it(tmp_path: Path) -> None:
+    one, same, other = (
+        content_of(file_of(tmp_path, name, {1: {label: 0.5}}))
+        for name, label in (("a", "dog"), ("b", "dog"), ("c", "kite"))
+    )
+    assert one == same != other
+
+
+def test_a_network_is_its_files(tmp_path: Path) -> None:
+    one, same, other = (
+        content_of(str(write_resnet(tmp_path / name, seed)))
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert one == same != other

@@ -1,0 +1,153 @@
+"""Networks that say what pictures show, beside what the library makes of the same weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.models.recognition import KEPT, KINDS, Recognizer, recognizer
+from tests.photo_folder import write_photos
+from tests.tiny_models import write_clip, write_detector, write_resnet
+
+CPU = torch.device("cpu")
+NAMES = ("dog", "kite", "car")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return sorted(write_photos(tmp_path_factory.mktemp("photos"), 5).iterdir())
+
+
+def opened(folder: Path) -> Recognizer:
+    return recognizer(find_pretrained(str(folder), KINDS), NAMES, CPU)
+
+
+def seen(own: Recognizer, photos: list[Path]) -> list[dict[str, float]]:
+    return [dict(json.loads(told)) for told in own.describe([own.read(path) for path in photos])]
+
+
+def processed(folder: Path, path: Path) -> Any:
+    from transformers import AutoImageProcessor
+
+    process = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    return process(images=Image.open(path).convert("RGB"), return_tensors="pt")
+
+
+def test_a_classifier_is_as_sure_as_the_librarys(tmp_path: Path, photos: list[Path]) -> None:
+    from transformers import ResNetForImageClassification
+
+    folder = write_resnet(tmp_path)
+    network: Any = ResNetForImageClassification.from_pretrained(folder).eval()
+    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+        with torch.inference_mode():
+            logits = network(processed(folder, path)["pixel_values"]).logits[0]
+        expected = dict(
+            zip(["dog", "kite", "sports ball", "person"], logits.softmax(-1).tolist(), strict=False)
+        )
+        assert own == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_surest_label_stands_first(tmp_path: Path, photos: list[Path]) -> None:
+    (told,) = (own := opened(write_resnet(tmp_path))).describe([own.read(photos[0])])
+    confidences = [confidence for _, confidence in json.loads(told)]
+    assert confidences == sorted(confidences, reverse=True)
+
+
+def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path: Path, photos: list[Path]) -> None:
+    from transformers import AutoTokenizer, CLIPModel
+
+    folder = write_clip(tmp_path)
+    network: Any = CLIPModel.from_pretrained(folder).eval()
+    tokens = AutoTokenizer.from_pretrained(folder)(
+        [f"a photo of a {name}" for name in NAMES],
+        padding=True,
+        truncation=True,
+        max_length=24,
+        return_tensors="pt",
+    )
+    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+        with torch.inference_mode():
+            logits = network(**tokens, **processed(folder, path)).logits_per_image[0]
+        expected = dict(zip(NAMES, logits.softmax(-1).tolist(), strict=True))
+        assert own == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["yolos", "conditional_detr"])
+def test_a_detectors_label_is_as_sure_as_its_surest_box(
+    kind: str, tmp_path: Path, photos: list[Path]
+) -> None:
+    import transformers
+
+    folder = write_detector(tmp_path, kind)
+    network: Any = transformers.AutoModelForObjectDetection.from_pretrained(folder).eval()
+    process: Any = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    if kind == "conditional_detr":  # its own reading of logits; written for DETR's preprocessing
+        process = transformers.ConditionalDetrImageProcessor()
+    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+        with torch.inference_mode():
+            output = network(processed(folder, path)["pixel_values"])
+        (boxes,) = process.post_process_object_detection(output, threshold=0.0)
+        for box, label in zip(boxes["scores"].tolist(), boxes["labels"].tolist(), strict=True):
+            name = ["dog", "kite", "sports ball", "person", None][label]
+            assert name is None or own[name] >= box - 1e-6
+        best = int(boxes["scores"].argmax())
+        name = ["dog", "kite", "sports ball", "person", None][int(boxes["labels"][best])]
+        assert name is None or own[name] == pytest.approx(float(boxes["scores"][best]), rel=1e-4)
+
+
+def test_what_is_no_category_is_not_seen(tmp_path: Path, photos: list[Path]) -> None:
+    assert "" not in seen(opened(write_resnet(tmp_path)), photos[:1])[0]
+
+
+def test_only_the_surest_labels_are_kept(tmp_path: Path, photos: list[Path]) -> None:
+    class Many(Recognizer):
+        names = tuple(map(str, range(2 * KEPT)))
+
+        def read(self, path: Path) -> Any: ...
+
+        def confidences(self, photos: Any) -> Any:
+            return np.linspace(0, 1, 2 * KEPT, dtype=np.float32)[None]
+
+    (told,) = Many().describe([])
+    assert [label for label, _ in json.loads(told)] == list(map(str, range(2 * KEPT)))[
+        : -KEPT - 1 : -1
+    ]
+
+
+def broken(folder: Path) -> Path:
+    from transformers import ResNetForImageClassification
+
+    write_resnet(folder)
+    network: Any = ResNetForImageClassification.from_pretrained(folder)
+    with torch.no_grad():
+        network.classifier[1].bias.fill_(float("nan"))
+    network.save_pretrained(folder)
+    return folder
+
+
+def backbone(folder: Path) -> Path:
+    from transformers import ResNetModel
+
+    write_resnet(folder)
+    network: Any = ResNetModel.from_pretrained(folder)
+    network.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("write", "told"), [(broken, "its weights are broken"), (backbone, "weights are missing")]
+)
+def test_what_cannot_tell_is_refused(
+    write: Callable[[Path], Path], told: str, tmp_path: Path, photos: list[Path]
+) -> None:
+    with pytest.raises(DataError, match=told):
+        seen(opened(write(tmp_path)), photos)
