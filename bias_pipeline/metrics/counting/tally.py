@@ -32,6 +32,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Sums = Mapping[str, FloatArray]
+Lines = Mapping[str, Sequence[Mapping[str, object]]]  # tables by name
 
 COUNT = "count"
 SHARE = (0.0, 1.0)  # the range of what is no difference
@@ -118,6 +119,7 @@ class Tally:
         parts: name of a number to what it rests on.
         audit: for the manifest.
         notes: for the reader.
+        lines: further tables by name, of what was found on the way.
     """
 
     tables: Mapping[str, sparse.csr_array]
@@ -126,6 +128,7 @@ class Tally:
     parts: Mapping[PartName, About] = field(default_factory=dict)
     audit: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    lines: Lines = field(default_factory=dict)
 
 
 class Bundles:
@@ -225,9 +228,10 @@ class CountingMetric(Metric):
                 neutral_rate=rests_on.neutral_rate(own),
             )
         notes = [*corpus.notes, *tally.notes, *dict.fromkeys(absent.values())]
-        return Score(parts, audit=tally.audit, notes=notes, tables=self.examples(seen))
+        tables = {**self.examples(seen), **tally.lines}
+        return Score(parts, audit=tally.audit, notes=notes, tables=tables)
 
-    def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    def examples(self, seen: Seen) -> Lines:
         """Further tables of captions that numbers rest on, by name."""
         del seen
         return {}

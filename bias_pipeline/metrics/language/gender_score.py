@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.declared import Count, NotNegative, Range, Share
+from bias_pipeline.declared import Count, NotNegative, NotNegativeCount, Range, Share
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError
@@ -21,6 +21,7 @@ from bias_pipeline.metrics.counting.tally import (
     CountingMetric,
     FloatArray,
     IntArray,
+    Lines,
     Sums,
     Tally,
     choice,
@@ -28,6 +29,7 @@ from bias_pipeline.metrics.counting.tally import (
     support,
 )
 from bias_pipeline.metrics.language.contexts import Contexts
+from bias_pipeline.metrics.language.deletion import word_effects
 from bias_pipeline.metrics.language.judging import OWN_BIAS, Judge, Judged, Values
 from bias_pipeline.metrics.language.visual_context import (
     OBJECTS,
@@ -41,6 +43,8 @@ from bias_pipeline.models.likelihoods import Kind
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.recognition import KEPT
 from bias_pipeline.stats.bootstrap import Bootstrap
+
+DELETIONS = "deletions"  # the table's name
 
 
 class GenderScore(CountingMetric):
@@ -98,6 +102,10 @@ class GenderScore(CountingMetric):
             object as eq. 3 is written, so that images with many objects weigh more.
         positions: how many human captions of an image are scored; each costs as much as all of
             the captioner's.
+        deletions: of how many of the captioner's captions each word is deleted in turn, for the
+            table ``deletions.csv`` of how far each word leans
+            (:func:`~bias_pipeline.metrics.language.deletion.word_effects`); a caption costs as much
+            as about ten others.
         terms: group to the word that stands for whoever has no counterpart in the word lists
             (``cowboy`` has ``cowgirl``); the first listed word if left out.
         exclude_tasks: objects that are no context; every image shows a person.
@@ -148,6 +156,7 @@ class GenderScore(CountingMetric):
         min_support: NotNegative = 0.005,
         weigh: Literal["captions", "pairs"] = "captions",
         positions: Count = 1,
+        deletions: NotNegativeCount = 0,
         terms: Mapping[str, str] | None = None,
         exclude_tasks: Sequence[str] = ("person",),
         device: str = "auto",
@@ -178,6 +187,7 @@ class GenderScore(CountingMetric):
             device,
             None if cache is None else str(Path(cache, "sights")),
         )
+        self.deletions = deletions
         self.objects = None if objects is None else tuple(objects)
         self.min_support = support(min_support)
 
@@ -237,8 +247,15 @@ class GenderScore(CountingMetric):
             about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts=values.about(list(found), sides),
             audit={side: own.audit for side, own in judged.items()},
+            lines=self._words(judged["model"], contexts, seen),
             notes=[self._own_bias(float(found[OWN_BIAS][0]), seen), *contexts.notes, *unscored],
         )
+
+    def _words(self, judged: Judged, contexts: Contexts, seen: Seen) -> Lines:
+        if not self.deletions:
+            return {}
+        keys = seen.corpus.keys
+        return {DELETIONS: word_effects(self.judge, judged, contexts, keys, self.deletions)}
 
     def _own_bias(self, own: float, seen: Seen) -> str:
         """What must not be taken for the captioner's bias."""

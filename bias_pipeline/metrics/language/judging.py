@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.inference.language_model import LanguageModel
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides
@@ -74,6 +73,36 @@ def unit_vectors(encoder: Frozen, texts: Sequence[str]) -> FloatArray:
     return units
 
 
+def judge(
+    how: Judge, texts: Sequence[Sequence[str]], contexts: Contexts, pairs: IntArray, of: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Likelihoods (R, K) of texts; similarities and scores (P, K) of texts and objects.
+
+    Args:
+        how: decides.
+        texts: K versions of R texts.
+        contexts: has the objects.
+        pairs: (P,) rows of contexts, the objects beside texts.
+        of: (P,) the text that each is beside.
+    """
+    flat = [text for own in texts for text in own]
+    shape = (len(texts), len(texts[0]))
+    likelihood = np.exp(how.language_model.log_likelihood(flat)).reshape(shape).T
+    vectors = unit_vectors(how.sentence_encoder, [*flat, *contexts.names])
+    told = vectors[: len(flat)].reshape(*shape, vectors.shape[1])
+    names = vectors[len(flat) :][contexts.objects[pairs]]
+    similarity = np.stack([(own[of] * names).sum(axis=-1) for own in told], axis=1)
+    probability = contexts.probabilities[pairs][:, None]
+    return likelihood, similarity, gender_score(likelihood[of], similarity, probability)
+
+
+def mean_over(of: IntArray, values: FloatArray, n_texts: int) -> FloatArray:
+    """(R, K) means over the objects beside each text, of the (P, K) values of pairs."""
+    totals = np.stack([np.bincount(of, own, minlength=n_texts) for own in values.T], axis=1)
+    means: FloatArray = totals / np.bincount(of, minlength=n_texts)[:, None]
+    return means
+
+
 class Judged:
     """What is made of the captions of one side: of each, told of every group in turn.
 
@@ -82,6 +111,12 @@ class Judged:
         seen: what the captions say.
         contexts: what the pictures show.
         side: whose captions.
+
+    Attributes:
+        rows: (R,) the captions that are scored.
+        texts: K versions of them.
+        pairs: (P,) rows of contexts, the objects beside them.
+        of: (P,) which of the R captions each is beside.
     """
 
     def __init__(self, how: Judge, seen: Seen, contexts: Contexts, side: str) -> None:
@@ -95,25 +130,11 @@ class Judged:
         self.pairs, self.of = contexts.beside(captions.image_rows[self.rows])
         self.objects = contexts.objects[self.pairs]
         self.weigh = how.weigh
-        self._judge(how, seen, contexts, captions)
-
-    def _judge(self, how: Judge, seen: Seen, contexts: Contexts, captions: Captions) -> None:
-        """Likelihoods (R, K) of captions; similarities and scores (P, K) of pairs."""
-        texts = [
-            [told.text(row) for row in self.rows.tolist()]
-            for told in (told_of(captions, seen.attribute, g, how.terms) for g in seen.groups)
-        ]
-        flat = [text for own in texts for text in own]
-        shape = (self.n_groups, len(self.rows))
-        self.likelihood = np.exp(how.language_model.log_likelihood(flat)).reshape(shape).T
-        vectors = unit_vectors(how.sentence_encoder, [*flat, *contexts.names])
-        told = vectors[: len(flat)].reshape(*shape, vectors.shape[1])
-        names = vectors[len(flat) :]
-        self.similarity = np.stack(
-            [(own[self.of] * names[self.objects]).sum(axis=-1) for own in told], axis=1
+        versions = (told_of(captions, seen.attribute, g, how.terms) for g in seen.groups)
+        self.texts = [[told.text(row) for row in self.rows.tolist()] for told in versions]
+        self.likelihood, self.similarity, self.score = judge(
+            how, self.texts, contexts, self.pairs, self.of
         )
-        probability = contexts.probabilities[self.pairs][:, None]
-        self.score = gender_score(self.likelihood[self.of], self.similarity, probability)
 
     @property
     def audit(self) -> Mapping[str, object]:
@@ -129,9 +150,9 @@ class Judged:
         kept = chosen[self.rows]
         n_objects = np.bincount(self.of, minlength=len(self.rows)).astype(np.float64)
         by_factor = {
-            "gs": self._mean(self.score, n_objects),
+            "gs": mean_over(self.of, self.score, len(self.rows)),
             "lm": self.likelihood,
-            "similarity": self._mean(self.similarity, n_objects),
+            "similarity": mean_over(self.of, self.similarity, len(self.rows)),
         }
         named = self.named[self.rows]
         weight = n_objects if self.weigh == "pairs" else np.ones(len(self.rows))
@@ -141,14 +162,6 @@ class Judged:
         columns += [_one_hot(estimated(by_factor[name])[0], self.n_groups) for name in FACTORS]
         columns += [self.likelihood, estimated(by_factor["gs"])[1][:, None].astype(np.float64)]
         return self._by_image(np.concatenate(columns, axis=1) * kept[:, None])
-
-    def _mean(self, values: FloatArray, n_objects: FloatArray) -> FloatArray:
-        """(R, K) over the objects beside each caption."""
-        found = np.stack(
-            [np.bincount(self.of, own, minlength=len(self.rows)) for own in values.T], axis=1
-        )
-        means: FloatArray = found / n_objects[:, None]
-        return means
 
     def _by_image(self, table: FloatArray) -> sparse.csr_array:
         rows = self.images[self.rows]

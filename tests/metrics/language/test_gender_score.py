@@ -298,3 +298,47 @@ def test_where_objects_come_from_is_in_the_identity(tmp_path: Path) -> None:
     ]
     one, other = (cell.run_id(cell.corpus()) for cell in cells)
     assert one != other
+
+
+# --- word deletion
+
+
+def effects(n: int = 10, **options: Any) -> dict[str, Any]:
+    found = metric(deletions=n, **options).compute(corpus(), splits=[])
+    return {str(line["word"]): line for line in found.tables["deletions"]}
+
+
+def told_share(text: str, objects: set[str]) -> float:
+    """The first group's share in the scores of a caption told of each group."""
+    one = naive([(text, objects)], SHARES)
+    (named,) = (g for g in ("male", "female") if one[g])
+    swapped = " ".join(SWAPS.get(word, word) for word in text.split())
+    other = naive([(swapped, objects)], SHARES)
+    male, female = (one, other) if named == "male" else (other, one)
+    return float(male["male"][0] / (male["male"][0] + female["female"][0]))
+
+
+def test_a_words_effect_is_what_its_captions_share_loses_without_it() -> None:
+    line = effects()["beach"]  # in one caption that is scored
+    whole = told_share("a man with a dog on the beach", {"dog", "umbrella"})
+    rest = told_share("a man with a dog on the", {"dog", "umbrella"})
+    assert line["times"] == 1
+    assert line["share with"] == pytest.approx(whole, abs=2e-6)
+    assert line["effect"] == pytest.approx(whole - rest, abs=2e-6)
+
+
+def test_words_of_groups_are_not_deleted() -> None:
+    assert not {"man", "woman", "his", "her"} & effects().keys()
+
+
+def test_a_word_counts_as_often_as_it_stands() -> None:
+    assert effects()["a"]["times"] == 7
+
+
+def test_few_captions_are_the_same_few() -> None:
+    assert effects(2) == effects(2)
+    assert len(effects(1)) < len(effects(4))
+
+
+def test_no_deletions_are_no_table() -> None:
+    assert "deletions" not in metric().compute(corpus(), splits=[]).tables
