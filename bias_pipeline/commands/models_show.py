@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
-from bias_pipeline.models.needs import Need, encoder_needs
+from bias_pipeline.models.gguf import KIND as GGUF_KIND
+from bias_pipeline.models.gguf import find_gguf, size_of
+from bias_pipeline.models.needs import Need, encoder_needs, needs_within
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
@@ -41,12 +43,14 @@ def command(words: list[str]) -> int:
 
 def _show_needed(words: Sequence[str]) -> int:
     from bias_pipeline.config import compose
+    from bias_pipeline.metrics.language.visual_context import networks
 
-    encoder = compose.cell(words).tree["encoder"]
-    if "model" not in encoder:
+    metric = compose.cell(words).tree["metric"]
+    needs = [*needs_within(metric).values(), *map(Need, networks(metric.get("context")))]
+    if not needs:
         say("this configuration needs no published weights")
-        return 0
-    _show(encoder["model"], encoder["revision"])
+    for need in dict.fromkeys(needs):
+        _show(need.model, need.revision)
     return 0
 
 
@@ -54,32 +58,47 @@ def _show(name: str, revision: str) -> None:
     from bias_pipeline.models.prefetch import licence_of
 
     users = _users()
-    model = find_pretrained(name, [*users], revision=revision)
+    model = find_gguf(name, revision) or find_pretrained(name, [*users], revision=revision)
     told = {
         "model": model.name,
-        "revision": model.revision or (revision if model.source != "a folder" else "none"),
+        "revision": model.revision or ("none" if model.source.startswith("a ") else revision),
         "type": model.kind,
-        "for": users[model.kind],
+        "for": ", ".join(users[model.kind]),
         **_pooling(model),
-        "licence": licence_of(model.folder) or "not stated",
+        "licence": licence_of(model.name, model.folder) or "not stated",
         "source": model.source,
         "folder": str(model.folder),
     }
+    quantised = model.kind == GGUF_KIND
+    if quantised and not model.folder.is_dir():
+        told["folder"] += " (the first run unpacks it there)"
     say(*(f"{key + ':':<10} {value}" for key, value in told.items()))
-    sizes = {name: (model.folder / name).stat().st_size / 1e6 for name in model.files}
-    lines = [[own, f"{sizes[own]:.2f}", digest[:16]] for own, digest in model.files.items()]
+    sizes = (
+        {GGUF_KIND: size_of(model)}
+        if quantised
+        else {own: (model.folder / own).stat().st_size for own in model.files}
+    )
+    lines = [[own, f"{size / 1e6:.2f}", model.files[own][:16]] for own, size in sizes.items()]
     print_table(["file", "MB", "SHA-256"], lines, keys=1, left=1)
 
 
-def _users() -> dict[str, str]:
+def _users() -> dict[str, list[str]]:
     """Type of model to what takes it."""
-    from bias_pipeline.models import clip, generation
+    from bias_pipeline.models import clip, generation, likelihoods, recognition
 
-    return {
-        **dict.fromkeys(KINDS, "encoder.model"),
-        **dict.fromkeys(generation.KINDS, "caption --model"),
-        **dict.fromkeys(clip.KINDS, "embed --model"),
+    takers: dict[str, Iterable[str]] = {
+        "encoder.model": KINDS,
+        "caption --model": generation.KINDS,
+        "embed --model": clip.KINDS,
+        "metric.language_model": (*likelihoods.CAUSAL, *likelihoods.MASKED, GGUF_KIND),
+        "metric.sentence_encoder": KINDS,
+        "metric.context": recognition.KINDS,
     }
+    users: dict[str, list[str]] = {}
+    for taker, kinds in takers.items():
+        for kind in kinds:
+            users.setdefault(kind, []).append(taker)
+    return users
 
 
 def _pooling(model: Pretrained) -> dict[str, str]:

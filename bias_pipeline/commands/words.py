@@ -76,7 +76,7 @@ WORDS = (
     Word("data validate", "what a data set's files hold", KEYS, keys=True),
     Word("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Word("data fetch", "where to get the published files, or download them", "[NAME ...]"),
-    Word("models list", "which published weights encoders need, and where they are"),
+    Word("models list", "which published weights are needed by what, and where they are"),
     Word(
         "models show",
         "a model's files and digests, or what a run needs",

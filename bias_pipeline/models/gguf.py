@@ -65,6 +65,13 @@ def _described(name: str, digest: str, source: str) -> Pretrained:
     return Pretrained(name, folder, KIND, {KIND: digest, "unpacked by": str(VERSION)}, source)
 
 
+def size_of(model: Pretrained) -> int:
+    """Bytes of the file or files that a quantised model comes in."""
+    carried = CARRIED.get(model.name)
+    paths = _parts(carried.parts) if carried is not None else [Path(model.name).expanduser()]
+    return sum(path.stat().st_size for path in paths if path is not None)
+
+
 def user_cache() -> Path:
     """The folder in which this user's machine keeps what takes long to make."""
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"

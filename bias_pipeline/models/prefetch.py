@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.models.places import Place, find_place
+from bias_pipeline.models.places import CARRIED, Place, find_place
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
@@ -110,13 +110,16 @@ def _asking(name: str, revision: str) -> Iterator[None]:
         raise ResourceError(f"model {name}: {told}") from error
 
 
-def licence_of(folder: Path) -> str:
-    """The licence that a model's README states, empty if it states none.
+def licence_of(name: str, folder: Path) -> str:
+    """The licence that a model's README states, empty if neither it nor a package states one.
 
     Example:
-        >>> licence_of(Path("nowhere"))
+        >>> licence_of("mine", Path("nowhere"))
         ''
     """
+    carried = CARRIED.get(name)
+    if carried is not None and carried.licence:
+        return carried.licence
     try:
         head = (folder / "README.md").read_text(encoding="utf-8", errors="replace")[:4000]
     except OSError:

@@ -10,7 +10,16 @@ import pytest
 
 from bias_pipeline.encoders.frozen import Frozen
 from tests.cli.commands import Run
-from tests.tiny_models import write_bert, write_blip, write_clip, write_pair, write_sentence_parts
+from tests.tiny_models import (
+    language_models,
+    tiny_weights,
+    write_bert,
+    write_blip,
+    write_clip,
+    write_pair,
+    write_resnet,
+    write_sentence_parts,
+)
 
 SMALL = ("dataset.n_images=160", "seeds=2", "trainer.max_epochs=2", "logger=csv",
          "metric.positions=1")  # fmt: skip
@@ -143,6 +152,44 @@ def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(
 def test_what_a_configuration_needs_is_shown(run: Run, bert: Path) -> None:
     code, told = run("models", "show", "encoder=minilm", f"encoder.model={bert}")
     assert (code, f"folder:    {bert}" in told) == (0, True)
+
+
+def test_what_a_metric_needs_is_shown(run: Run) -> None:
+    code, told = run("models", "show", "metric=gender_score", *tiny_weights())
+    assert code == 0
+    for folder in language_models():
+        assert f"folder:    {folder}" in told
+
+
+def test_networks_of_a_context_are_needed_too(run: Run, tmp_path: Path) -> None:
+    network = write_resnet(tmp_path / "resnet")
+    context = f"metric.context=[{network},seen.csv]"
+    code, told = run("models", "show", "metric=gender_score", *tiny_weights(), context)
+    assert (code, f"folder:    {network}" in told, "for:       metric.context" in told) == (
+        0,
+        True,
+        True,
+    )
+
+
+def test_metrics_are_listed_with_their_models(run: Run) -> None:
+    told = run("models", "list")[1]
+    assert "gender_score.language_model" in told
+    assert "gemma-3-270m" in told
+
+
+def test_a_quantised_file_is_shown_by_its_digest(run: Run, tmp_path: Path) -> None:
+    import hashlib
+
+    path = tmp_path / "own.gguf"
+    path.write_bytes(b"GGUF and more")
+    code, told = run("models", "show", str(path))
+    assert code == 0
+    for part in (
+        *("type:      gguf", "for:       metric.language_model", "the first run unpacks it there"),
+        *(hashlib.sha256(b"GGUF and more").hexdigest()[:16], "revision:  none"),
+    ):
+        assert part in told
 
 
 def test_most_configurations_need_no_weights(run: Run) -> None:

@@ -206,6 +206,17 @@ def is_file(source: str) -> bool:
     return Path(source).suffix.lower() in SUFFIXES
 
 
+def networks(context: object) -> list[str]:
+    """The networks that a configuration's context names.
+
+    Example:
+        >>> networks(["microsoft/resnet-152", "seen.csv"]), networks("objects")
+        (['microsoft/resnet-152'], [])
+    """
+    sources = context if isinstance(context, list) else [context]
+    return [o for o in sources if isinstance(o, str) and o != OBJECTS and not is_file(o)]
+
+
 def content_of(source: str) -> object:
     """What is in a source's files, for a run's identity."""
     if source == OBJECTS:
