@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.io.grid import print_table
@@ -90,7 +91,7 @@ def _users() -> dict[str, list[str]]:
         "encoder.model": KINDS,
         "caption --model": generation.KINDS,
         "embed --model": clip.KINDS,
-        "metric.language_model": (*likelihoods.CAUSAL, *likelihoods.MASKED, GGUF_KIND),
+        "metric.language_model": (*chain(*likelihoods.KINDS.values()), GGUF_KIND),
         "metric.sentence_encoder": KINDS,
         "metric.context": recognition.KINDS,
     }

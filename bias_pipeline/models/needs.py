@@ -35,7 +35,7 @@ def encoder_needs() -> dict[str, Need]:
     """
     import yaml
 
-    found = {}
+    found: dict[str, Need] = {}
     for name in choices_of(conf_dir() / "encoder"):
         read = yaml.safe_load((conf_dir() / "encoder" / f"{name}.yaml").read_text())
         own: Mapping[str, Any] = read.get("encoder", {})
@@ -53,7 +53,7 @@ def metric_needs() -> dict[str, Need]:
     """
     import yaml
 
-    found = {}
+    found: dict[str, Need] = {}
     for name in choices_of(conf_dir() / "metric"):
         read = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())
         found |= {f"{name}.{key}": need for key, need in needs_within(read).items()}
