@@ -73,7 +73,7 @@ def study(n_seeds: int) -> Study:
 
 
 def ours(own: Study, probe: NeuralProbe, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of all trainings, answers included."""
+    """Seconds of all trainings, predictions included."""
     started = clock()
     probe.fit_predict(own.data, own.splits)
     return clock() - started

@@ -62,7 +62,7 @@ def score(
         objects: image id to the names of the objects in the image, lists, a DataFrame with columns
             ``id`` and ``category``, or a file.
         captioner: its name in results; that of the file where ``captions`` is one.
-        out: folder that keeps the result, and attackers' answers for the next call.
+        out: folder that keeps the result, and attackers' predictions for the next call.
         settings: what differs from the defaults: a choice (``attribute="race"``,
             ``encoder="lstm"``), values (``seeds=10``, ``stats={"resamples": 100}``), or a parameter
             of the metric (``sides=["model"]``).

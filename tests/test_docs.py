@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,21 @@ from bias_pipeline.commands.words import WORDS
 from bias_pipeline.config import compose, overrides
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
-from tests.documents import DOCUMENTS, DOOR, blocks, commands, copy_package, links, recipes
+from tests.documents import (
+    DOCUMENTS,
+    DOOR,
+    blocks,
+    commands,
+    copy_package,
+    links,
+    own_package,
+    recipes,
+)
 from tests.lic_folder import write_folder
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+EXAMPLES = [line for line in commands(CONTRIBUTING) if line.startswith(DOOR)]
 FOOTGUNS = (REPOSITORY / "docs" / "footguns.md").read_text(encoding="utf-8")
 GUIDES = [
     README,
@@ -126,21 +138,34 @@ def test_a_python_example_runs(block: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_examples_of_contributing_run(tmp_path: Path) -> None:
+def test_the_examples_of_contributing_run_in_the_package(tmp_path: Path) -> None:
     """In a copy of the package: files are written as shown, commands are run as shown."""
     copy_package(tmp_path)
-    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     files = recipes()
     assert len(files) == 7
     for name, content in files.items():
         (tmp_path / name).write_text(content)
+    _run_the_examples(tmp_path, [line for line in EXAMPLES if "--include" not in line])
+
+
+@pytest.mark.slow
+def test_the_examples_of_contributing_run_in_a_package_of_ones_own(tmp_path: Path) -> None:
+    """In an empty folder: the same files in another package, which is included."""
+    own_package(tmp_path, "mine")
+    included = [line for line in EXAMPLES if "--include" in line]
+    assert len(included) == 1
+    _run_the_examples(tmp_path, included, PYTHONPATH=str(REPOSITORY))
+    others = [line for line in EXAMPLES if line not in included]
+    _run_the_examples(tmp_path, others, PYTHONPATH=str(REPOSITORY), BIAS_PIPELINE_INCLUDE="mine")
+
+
+def _run_the_examples(folder: Path, lines: Sequence[str], **environment: str) -> None:
     sheet = [f"{i},{'mf'[i % 2]},a red {('car', 'cat')[i % 2]},a dog" for i in range(80)]
-    (tmp_path / "captions.csv").write_text("\n".join(["id,sex,mine,human", *sheet]))
-    for line in commands(text):
-        if line.startswith(DOOR):
-            command = [sys.executable, *shlex.split(line)[1:]]
-            environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-            subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    (folder / "captions.csv").write_text("\n".join(["id,sex,mine,human", *sheet]))
+    for line in lines:
+        command = [sys.executable, *shlex.split(line)[1:]]
+        told = {**os.environ, "PYTHONPATH": str(folder), **environment}
+        subprocess.run(command, cwd=folder, env=told, check=True)
 
 
 def test_the_readme_has_the_rows_of_the_study() -> None:

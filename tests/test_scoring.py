@@ -39,7 +39,7 @@ def test_published_worked_case(name: str) -> None:
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("k", [2, 3, 7])
-def test_chance_is_the_score_of_a_uniform_answer(scoring: Scoring, k: int) -> None:
+def test_chance_is_the_score_of_a_uniform_prediction(scoring: Scoring, k: int) -> None:
     truth = np.repeat(np.arange(k), 5)
     per_guess = scoring.per_guess(np.full((len(truth), k), 1 / k), truth)
     assert scoring.link(per_guess.mean()) == pytest.approx(scoring.chance(k))

@@ -239,5 +239,5 @@ def _sbatch(script: Path) -> str:
         raise UsageError(f"sbatch refused {script}: {done.stderr.strip().splitlines()[-1]}")
     number = done.stdout.strip().partition(";")[0]
     if not number.isdigit():
-        raise DataError(f"sbatch answered {done.stdout!r}, which is no job number")
+        raise DataError(f"sbatch printed {done.stdout!r}, which is no job number")
     return number

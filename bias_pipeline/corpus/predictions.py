@@ -53,9 +53,9 @@ class Training:
     """An account of the attackers behind predictions, for the manifest of a result.
 
     Attributes:
-        trained: attackers whose answers were computed.
-        cached: attackers whose answers were there already.
-        failed: attackers that diverged or answered all alike, and were replaced.
+        trained: attackers that were trained for these predictions.
+        cached: attackers whose predictions were there already.
+        failed: attackers that diverged or predicted the same for all, and were replaced.
         world_size: processes that trained each attacker together; None if no network was trained.
         out_of_memory: what was done each time memory was short.
         curves: side, seed, epoch and mean training loss of every epoch of every attacker.
@@ -98,7 +98,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What attackers answered on their test captions, one block a seed.
+    """What attackers predicted for their test captions, one block per seed.
 
     Attributes:
         name: of the :class:`Labelled` they were trained on.

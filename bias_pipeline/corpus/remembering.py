@@ -21,7 +21,7 @@ class Remembering:
 
         Args:
             how: takes the data and ``words``.
-            words: what else decides the answer.
+            words: what else decides the result.
 
         Example:
             >>> data = Remembering()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bias_pipeline.inference.texts import Embedded
 
-VERSION = 1  # raise it whenever any answer changes
+VERSION = 1  # raise it whenever any prediction changes
 
 
 @dataclass(frozen=True)

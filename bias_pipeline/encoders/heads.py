@@ -1,4 +1,4 @@
-"""``head=linear|mlp3|lic_bert``: from an encoder's vector to one number an answer."""
+"""``head=linear|mlp3|lic_bert``: from an encoder's vector to one number per class."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker; its answer to the baseline is what stands without any word.
+    """A neural attacker; its intercept is the prediction for the baseline, without any word.
 
     Attributes:
         attributed: of its distinct test captions.
@@ -249,7 +249,7 @@ def word_layer(encoder: nn.Module) -> nn.Embedding:
 
 @contextmanager
 def _replaced(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
-    """Let a layer answer these vectors, whatever it is asked."""
+    """Let a layer return these vectors, whatever its input."""
     handle = layer.register_forward_hook(lambda *_: vectors)
     try:
         yield

@@ -10,7 +10,7 @@ caption and nothing is approximated. Of every n-gram there are two numbers:
 
 A network's log-odds are no sum over words; integrated gradients make one (``gradients.py``). Its
 coefficient of a word is what the word adds at its places in test captions, on average, and its
-"intercept" the answer to a caption without information.
+"intercept" the prediction for a caption without information.
 
 Both are made as the score is: fresh attackers for every seed, on both sides, on the same splits of
 the images that both sides describe. The human side is the mean over caption positions, each with
@@ -189,7 +189,7 @@ def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
     if isinstance(probe, NeuralProbe):
         return metric, partial(gradients.fits, probe, how=how), str(how)
     raise UsageError(
-        "analysis words explains encoder=ngram, whose answers are sums over words, and networks "
+        "analysis words explains encoder=ngram, whose log-odds are sums over words, and networks "
         f"over word vectors such as encoder=lstm; it does not know {type(probe).__name__}"
     )
 

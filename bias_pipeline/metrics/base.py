@@ -220,7 +220,7 @@ class Score:
     Attributes:
         parts: name to number; names of :class:`~bias_pipeline.metrics.parts.PartName` know what
             they are of; ``score`` is the headline.
-        predictions: the attackers' answers the numbers were made from.
+        predictions: the attackers' predictions that the numbers are made from.
         audit: further facts for the manifest, as plain data.
         notes: sentences a reader must see beside the numbers.
         tables: name to lines of further tables, such as example captions; a CSV file each.

@@ -1,4 +1,4 @@
-"""What makes a page answer: figures by altair, its JavaScript in the page, nothing from elsewhere.
+"""What makes a page interactive: figures by altair, its JavaScript in the page, none from outside.
 
 A page's policy permits exactly the scripts that are written here, by their hash. Expressions of
 figures are interpreted, so the policy needs no ``unsafe-eval``.
@@ -61,7 +61,7 @@ def scripts(plots: Sequence[Plot]) -> list[Script]:
         library = [_library()] if plots else []
     except ImportError as error:
         log.warning(
-            "the report has no filters, and its figures do not answer: %s; "
+            "the report has no filters, and its figures are not interactive: %s; "
             "pip install 'bias_pipeline[report]'",
             error,
         )
@@ -97,7 +97,7 @@ def inert(content: object) -> str:
 
 
 def spec(plot: Plot) -> dict[str, Any]:
-    """A figure as Vega-Lite: its marks answer to the pointer, names stand beside points."""
+    """A figure as Vega-Lite: its marks have tooltips, names stand beside points."""
     import altair as alt
 
     points = plot.points
@@ -218,7 +218,7 @@ def _neutral(axis: str, value: float) -> Any:
 
 
 def _told(points: Points) -> list[Any]:
-    """What a mark answers: the captioner and its numbers."""
+    """What a mark's tooltip shows: the captioner and its numbers."""
     import altair as alt
 
     fields = [

@@ -1,4 +1,4 @@
-"""Parquet files of a run: attackers' answers, one line a guess, and draws of the headlines."""
+"""Parquet files of a run: attackers' predictions, one row per guess, and draws of the headlines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Seq
 
     Args:
         folder: where to.
-        predictions: answers; those of one kind have the same classes.
+        predictions: what is written; those of one kind have the same classes.
         ids: image ids by corpus row.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
@@ -38,7 +38,7 @@ def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Seq
 
 
 def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
-    """Read the answers on exclusive groups back.
+    """Read the predictions of exclusive groups back.
 
     Args:
         content: of ``predictions.parquet``.

@@ -88,14 +88,14 @@ COLUMNS = tuple(column.name for column in fields(Row))
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of one cell, the answers behind them and how they came about.
+    """The rows of one cell, the predictions behind them and how they came about.
 
     Attributes:
         run_id: its name.
         rows: its numbers.
         manifest: how they came about, as plain data.
-        predictions: the attackers' answers.
-        ids: image ids that the answers' rows refer to.
+        predictions: of the attackers.
+        ids: image ids that the rows of predictions refer to.
         tables: further tables by name.
         draws: part to its values under every resampling, for comparisons.
         settings: what tells it from other results beside it, as written by
@@ -174,11 +174,11 @@ class ResultStore:
         return result
 
     def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
-        """The stored answers of a finished run.
+        """The stored predictions of a finished run.
 
         Args:
             run_id: of the run.
-            ids: image ids in the order that image rows shall refer to; answers on other images
+            ids: image ids in the order that image rows shall refer to; predictions on other images
                 are left out.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Masking: replace the words that would give the answer away."""
+"""Masking: replace the words that would give the group away."""
 
 from __future__ import annotations
 

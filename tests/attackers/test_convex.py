@@ -66,17 +66,17 @@ def test_tasks_are_independent_sigmoids() -> None:
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_sum_to_one(n_classes: int) -> None:
-    answers = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
-    np.testing.assert_allclose(answers.probs[0].sum(axis=1), 1)
+    predictions = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
+    np.testing.assert_allclose(predictions.probs[0].sum(axis=1), 1)
 
 
 def test_a_planted_word_is_found() -> None:
-    answers = ConvexProbe(Ngram(), inverse_penalty=10).fit_predict(labelled(), splits())
-    accuracy = np.mean([(p.argmax(1) == t).mean() for _, t, p in answers])
+    predictions = ConvexProbe(Ngram(), inverse_penalty=10).fit_predict(labelled(), splits())
+    accuracy = np.mean([(p.argmax(1) == t).mean() for _, t, p in predictions])
     assert accuracy > 0.8
 
 
-def test_one_seed_trained_alone_answers_the_same() -> None:
+def test_one_seed_trained_alone_predicts_the_same() -> None:
     together = ConvexProbe(Ngram()).fit_predict(labelled(), splits((0, 12, 456)))
     alone = ConvexProbe(Ngram()).fit_predict(labelled(), splits((12,)))
     np.testing.assert_array_equal(together.probs[1], alone.probs[0])
@@ -115,7 +115,7 @@ def test_indicators_equal_counting_by_hand(texts: list[str], order: int) -> None
         assert items.starts[row + 1] - items.starts[row] == len(by_hand)
 
 
-def test_answers_come_from_the_cache(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_predictions_come_from_the_cache(tmp_path) -> None:  # type: ignore[no-untyped-def]
     class Counting(ConvexProbe):
         trained = 0
 
@@ -129,7 +129,7 @@ def test_answers_come_from_the_cache(tmp_path) -> None:  # type: ignore[no-untyp
     assert probe.trained == 3
 
 
-def test_cached_answers_equal_fresh_ones(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_cached_predictions_equal_fresh_ones(tmp_path) -> None:  # type: ignore[no-untyped-def]
     probe = ConvexProbe(Ngram(), cache=str(tmp_path))
     fresh = probe.fit_predict(labelled(), splits())
     again = probe.fit_predict(labelled(), splits())

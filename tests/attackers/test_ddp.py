@@ -1,4 +1,4 @@
-"""Several processes train one attacker: as one would, and every test caption answered once."""
+"""Several processes train one attacker: as one would, and one prediction for every test caption."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_weighted_means_average_to_that_of_the_whole_batch(
 @pytest.mark.slow
 @pytest.mark.usefixtures("_processes")
 @pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
-def test_two_processes_answer_as_one(data: Any) -> None:
+def test_two_processes_predict_as_one(data: Any) -> None:
     """Within what the order of float32 sums moves over three epochs: batches are the same."""
     one = probe().fit_predict(data, splits(0))
     two = probe(**TWO).fit_predict(data, splits(0))

@@ -96,7 +96,7 @@ def test_members_may_have_fewer_batches_and_other_words(encoder: str, steps: int
     assert_alike(together.probs, alone.probs)
 
 
-def test_bfloat16_products_move_answers_by_their_rounding_alone() -> None:
+def test_bfloat16_products_move_predictions_by_their_rounding_alone() -> None:
     together, alone = (
         probe(n, precision="bf16-mixed").fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
     )
@@ -197,10 +197,10 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(
 
     def spoiled(recipe: Any, data: Labelled, jobs: Sequence[Any]) -> list[Trained]:
         asked.append([job.seed for job in jobs])
-        answers = train(recipe, data, jobs)
+        predictions = train(recipe, data, jobs)
         if len(asked) == 1:
-            answers[1] = Trained(np.full_like(answers[1].probs, np.nan))
-        return answers
+            predictions[1] = Trained(np.full_like(predictions[1].probs, np.nan))
+        return predictions
 
     monkeypatch.setattr(neural, "train_ensemble", spoiled)
     found = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))

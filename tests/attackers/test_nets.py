@@ -156,7 +156,7 @@ def test_sizes_that_do_not_fit_are_refused(n_heads: int, embedding_dim: int) -> 
         Transformer(n_heads, embedding_dim=embedding_dim)
 
 
-# The attacker: outputs to answers and loss.
+# The attacker: outputs to predictions and loss.
 
 
 class Given(nn.Module):
@@ -170,7 +170,7 @@ def attacker(*, exclusive: bool) -> Attacker:
     return Attacker(Given(), nn.Identity(), exclusive=exclusive, optimizer=Adam(0.1))
 
 
-def answers(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
+def predictions(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
     found = attacker(exclusive=exclusive).probabilities(tokens=torch.tensor(outputs))
     return found.tolist()
 
@@ -180,17 +180,17 @@ def sigmoid(x: float) -> float:
 
 
 def test_one_output_is_the_probability_of_the_last_of_two_groups() -> None:
-    (found,) = answers([[2]], exclusive=True)
+    (found,) = predictions([[2]], exclusive=True)
     assert found == pytest.approx([sigmoid(-2), sigmoid(2)])
 
 
 def test_three_outputs_are_a_softmax() -> None:
-    (found,) = answers([[0, 1, 3]], exclusive=True)
+    (found,) = predictions([[0, 1, 3]], exclusive=True)
     assert found == pytest.approx(np.exp([0, 1, 3]) / np.exp([0, 1, 3]).sum())
 
 
 def test_outputs_of_tasks_are_a_sigmoid_each() -> None:
-    (found,) = answers([[0, 1, 3]], exclusive=False)
+    (found,) = predictions([[0, 1, 3]], exclusive=False)
     assert found == pytest.approx([sigmoid(x) for x in (0, 1, 3)])
 
 

@@ -88,8 +88,8 @@ def splits(*seeds: int) -> list[Split]:
     return [Split(seed, rows[:N_TRAIN], rows[N_TRAIN:], none, False) for seed in seeds or (0,)]
 
 
-def accuracy(answers: Predictions) -> float:
-    return float(np.mean(answers.probs[0].argmax(axis=1) == answers.truth[0]))
+def accuracy(predictions: Predictions) -> float:
+    return float(np.mean(predictions.probs[0].argmax(axis=1) == predictions.truth[0]))
 
 
 # What attackers learn.
@@ -98,35 +98,37 @@ def accuracy(answers: Predictions) -> float:
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_planted_word_is_learnt(encoder: str, head: str) -> None:
-    answers = probe(encoder, head).fit_predict(labelled(), splits())
-    assert accuracy(answers) > 0.95
+    predictions = probe(encoder, head).fit_predict(labelled(), splits())
+    assert accuracy(predictions) > 0.95
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_three_groups_are_learnt(head: str) -> None:
-    answers = probe(head=head).fit_predict(labelled(3), splits())
-    assert accuracy(answers) > 0.95
+    predictions = probe(head=head).fit_predict(labelled(3), splits())
+    assert accuracy(predictions) > 0.95
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_answers_on_groups_sum_to_one(n_classes: int) -> None:
-    answers = probe().fit_predict(labelled(n_classes), splits())
-    np.testing.assert_allclose(answers.probs[0].sum(axis=1), 1, rtol=0, atol=1e-12)
+def test_predictions_on_groups_sum_to_one(n_classes: int) -> None:
+    predictions = probe().fit_predict(labelled(n_classes), splits())
+    np.testing.assert_allclose(predictions.probs[0].sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_answers_hold_every_group_and_test_caption(n_classes: int) -> None:
-    answers = probe().fit_predict(labelled(n_classes), splits())
-    assert answers.probs[0].shape == (N - N_TRAIN, n_classes)
+def test_predictions_hold_every_group_and_test_caption(n_classes: int) -> None:
+    predictions = probe().fit_predict(labelled(n_classes), splits())
+    assert predictions.probs[0].shape == (N - N_TRAIN, n_classes)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
 def test_independent_tasks_are_learnt(encoder: str) -> None:
-    answers = probe(encoder, lr=0.005, trainer=flags(max_epochs=8)).fit_predict(tasks(), splits())
-    assert np.mean((answers.probs[0] > 0.5) == answers.truth[0]) > 0.95
+    predictions = probe(encoder, lr=0.005, trainer=flags(max_epochs=8)).fit_predict(
+        tasks(), splits()
+    )
+    assert np.mean((predictions.probs[0] > 0.5) == predictions.truth[0]) > 0.95
 
 
-def test_answers_on_tasks_do_not_exclude_each_other() -> None:
+def test_predictions_on_tasks_do_not_exclude_each_other() -> None:
     both = probe().fit_predict(tasks(), splits()).probs[0].sum(axis=1)
     assert both.min() < 0.5 < 1.5 < both.max()
 
@@ -136,21 +138,21 @@ def without_words(i: int, text: str) -> str:
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_captions_without_words_are_answered(encoder: str) -> None:
-    answers = probe(encoder).fit_predict(labelled(change=without_words), splits())
-    assert np.isfinite(answers.probs[0]).all()
+def test_captions_without_words_have_predictions(encoder: str) -> None:
+    predictions = probe(encoder).fit_predict(labelled(change=without_words), splits())
+    assert np.isfinite(predictions.probs[0]).all()
 
 
-def test_all_captions_without_words_are_answered() -> None:
-    answers = probe().fit_predict(labelled(change=lambda i, text: ""), splits())
-    np.testing.assert_allclose(answers.probs[0], 0.5, atol=0.2)
+def test_all_captions_without_words_have_predictions() -> None:
+    predictions = probe().fit_predict(labelled(change=lambda i, text: ""), splits())
+    np.testing.assert_allclose(predictions.probs[0], 0.5, atol=0.2)
 
 
 # Seeds.
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer5"])
-def test_one_of_four_seeds_answers_as_it_does_alone(encoder: str) -> None:
+def test_one_of_four_seeds_predicts_as_it_does_alone(encoder: str) -> None:
     together = probe(encoder).fit_predict(labelled(), splits(0, 12, 456, 789))
     alone = probe(encoder).fit_predict(labelled(), splits(12))
     np.testing.assert_array_equal(together.probs[1], alone.probs[0])
@@ -162,9 +164,9 @@ def test_the_order_of_seeds_changes_nothing() -> None:
     np.testing.assert_array_equal(one.probs[0], two.probs[1])
 
 
-def test_seeds_have_answers_of_their_own() -> None:
-    answers = probe().fit_predict(labelled(), splits(0, 12))
-    assert not np.allclose(answers.probs[0], answers.probs[1])
+def test_seeds_have_predictions_of_their_own() -> None:
+    predictions = probe().fit_predict(labelled(), splits(0, 12))
+    assert not np.allclose(predictions.probs[0], predictions.probs[1])
 
 
 @pytest.fixture
@@ -344,14 +346,14 @@ def test_its_partial_batch_holds_the_14_longest_captions(relic_gender: list[Any]
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     """Let the first attackers fail; returns the list of seeds that will be trained."""
 
-    def prepare(times: int, answer: float = np.nan) -> list[int]:
+    def prepare(times: int, prediction: float = np.nan) -> list[int]:
         seeds: list[int] = []
         train = neural.train_attacker
 
         def spoiled(recipe: Any, data: Labelled, job: Job) -> Trained:
             seeds.append(job.seed)
             own = train(recipe, data, job)
-            return Trained(np.full_like(own.probs, answer)) if len(seeds) <= times else own
+            return Trained(np.full_like(own.probs, prediction)) if len(seeds) <= times else own
 
         monkeypatch.setattr(neural, "train_attacker", spoiled)
         return seeds
@@ -359,23 +361,23 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     return prepare
 
 
-BAD = pytest.mark.parametrize("answer", [np.nan, np.inf, 0.5])
+BAD = pytest.mark.parametrize("prediction", [np.nan, np.inf, 0.5])
 
 
 @BAD
 def test_a_failed_attacker_is_trained_again_from_the_next_derived_seed(
-    failing: Callable[..., list[int]], answer: float
+    failing: Callable[..., list[int]], prediction: float
 ) -> None:
-    seeds = failing(2, answer)
+    seeds = failing(2, prediction)
     probe().fit_predict(labelled(), splits(12))
     assert seeds == [12, derived_seed("retry", 12, 1), derived_seed("retry", 12, 2)]
 
 
 @BAD
 def test_a_failed_attacker_is_never_averaged_in(
-    failing: Callable[..., list[int]], answer: float
+    failing: Callable[..., list[int]], prediction: float
 ) -> None:
-    failing(1, answer)
+    failing(1, prediction)
     found = probe().fit_predict(labelled(), splits(12))
     alone = probe().fit_predict(labelled(), splits(derived_seed("retry", 12, 1)))
     np.testing.assert_array_equal(found.probs[0], alone.probs[0])
@@ -420,20 +422,20 @@ def test_a_diverging_attacker_is_given_up() -> None:
         probe("transformer1", lr=1e10).fit_predict(labelled(), splits())
 
 
-def test_equal_captions_may_be_answered_alike(failing: Callable[..., list[int]]) -> None:
+def test_equal_captions_may_have_equal_predictions(failing: Callable[..., list[int]]) -> None:
     seeds = failing(0)
     probe().fit_predict(labelled(change=lambda i, text: "a dog"), splits(12))
     assert seeds == [12]
 
 
-def test_failed_answers_are_not_kept(failing: Callable[..., list[int]], tmp_path: Path) -> None:
+def test_failed_predictions_are_not_kept(failing: Callable[..., list[int]], tmp_path: Path) -> None:
     failing(9)
     with pytest.raises(DataError):
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
     assert list(tmp_path.iterdir()) == []
 
 
-# What identifies answers, and where they come from.
+# What identifies predictions, and where they come from.
 
 
 def test_how_many_processes_share_the_work_is_no_part_of_the_spec() -> None:
@@ -462,21 +464,21 @@ def test_a_spec_is_plain_data(encoder: str) -> None:
     assert json.loads(json.dumps(spec)) == spec
 
 
-def test_answers_come_from_the_cache(failing: Callable[..., list[int]], tmp_path: Path) -> None:
+def test_predictions_come_from_the_cache(failing: Callable[..., list[int]], tmp_path: Path) -> None:
     seeds = failing(0)
     for asked in ((0, 12), (12, 0, 456)):
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits(*asked))
     assert seeds == [0, 12, 456]
 
 
-def test_cached_answers_equal_fresh_ones(tmp_path: Path) -> None:
+def test_cached_predictions_equal_fresh_ones(tmp_path: Path) -> None:
     fresh, again = (
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits()).probs[0] for _ in range(2)
     )
     np.testing.assert_array_equal(fresh, again)
 
 
-def test_losses_fall_and_are_kept_with_the_answers(tmp_path: Path) -> None:
+def test_losses_fall_and_are_kept_with_the_predictions(tmp_path: Path) -> None:
     """The mean over an epoch's captions, of every epoch, also where nothing is trained anew."""
     curves = []
     for _ in range(2):
@@ -509,7 +511,7 @@ def started() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("started")
-def test_two_processes_answer_as_one_does() -> None:
+def test_two_processes_predict_as_one_does() -> None:
     one = probe(processes=1).fit_predict(labelled(), splits(0, 12))
     two = probe(processes=2).fit_predict(labelled(), splits(0, 12))
     np.testing.assert_array_equal(one.probs, two.probs)
@@ -522,9 +524,9 @@ def test_trainings_that_nobody_waits_for_are_ended() -> None:
     rows = np.arange(N)
     jobs = [Job(0, rows[:4], rows[N_TRAIN:]), Job(12, rows[:N_TRAIN], rows[N_TRAIN:])]
     own = probe(batch_size=8, trainer=flags(max_epochs=200), processes=2)
-    answers = own.train(labelled(), jobs)
-    next(answers)
-    answers.close()
+    predictions = own.train(labelled(), jobs)
+    next(predictions)
+    predictions.close()
     deadline = time.monotonic() + 5
     while active_children():
         assert time.monotonic() < deadline, "a training goes on"
@@ -581,8 +583,10 @@ TINY = (
 )
 
 
-def test_cached_answers_need_no_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other intervals of the same answers: another cell, but nothing to train."""
+def test_cached_predictions_need_no_pytorch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other intervals of the same predictions: another cell, but nothing to train."""
     monkeypatch.chdir(tmp_path)
     assert main([*TINY, "stats.resamples=20"]) == 0
     code = (

@@ -93,7 +93,7 @@ def test_its_layers_are_those_of_the_published_one() -> None:
     assert sum(weight.numel() for weight in LicBert().build(768, 2).parameters()) == 199_426
 
 
-def test_its_answers_sum_to_one() -> None:
+def test_its_predictions_sum_to_one() -> None:
     head = LicBert().build(4, 2)
     own = Attacker(GivenNet(4), head, exclusive=True, optimizer=Adam(0.1))
     found = own.probabilities(vectors=torch.randn(5, 4))

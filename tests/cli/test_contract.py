@@ -122,31 +122,31 @@ def test_a_number_of_seeds_is_the_first_of_the_published_ones(run: Run, tmp_path
     assert part(results(tmp_path)[0], "score")["seeds"] == [0, 12, 456]
 
 
-def answers(folder: Path) -> set[str]:
+def predictions(folder: Path) -> set[str]:
     return {path.name for path in folder.glob("outputs/.cache/predictions/*/*")}
 
 
 def test_three_seeds_then_ten_train_seven_more(run: Run, tmp_path: Path) -> None:
     run(*SMALL, "seeds=3")
-    before = answers(tmp_path)
+    before = predictions(tmp_path)
     run(*SMALL, "seeds=10")
-    new = answers(tmp_path) - before
+    new = predictions(tmp_path) - before
     sides = 1 + 5
     assert (len(before), len(new)) == (3 * sides, 7 * sides)
 
 
-def test_answers_that_were_there_are_kept(run: Run, tmp_path: Path) -> None:
+def test_predictions_that_were_there_are_kept(run: Run, tmp_path: Path) -> None:
     run(*SMALL, "seeds=3")
-    before = answers(tmp_path)
+    before = predictions(tmp_path)
     run(*SMALL, "seeds=10")
-    assert before < answers(tmp_path)
+    assert before < predictions(tmp_path)
 
 
-def test_both_metrics_use_the_same_answers(run: Run, tmp_path: Path) -> None:
+def test_both_metrics_use_the_same_predictions(run: Run, tmp_path: Path) -> None:
     run(*SMALL)
-    before = answers(tmp_path)
+    before = predictions(tmp_path)
     run(*SMALL, "metric=leakage")
-    assert answers(tmp_path) == before
+    assert predictions(tmp_path) == before
 
 
 def test_seeds_trained_apart_score_as_together(run: Run, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def manifest(path: Path) -> dict[str, Any]:
     return found
 
 
-def answers(path: Path) -> pd.DataFrame:
+def predictions(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path.parent / "predictions.parquet")
 
 
@@ -59,7 +59,7 @@ def test_two_processes_give_the_result_of_one(run: Run, tmp_path: Path) -> None:
         found[words] = path
     assert manifest(found[TWO])["training"]["world_size"] == 2
     assert manifest(found[ONE])["training"]["world_size"] == 1
-    two, one = answers(found[TWO]), answers(found[ONE])
+    two, one = predictions(found[TWO]), predictions(found[ONE])
     numbers = [name for name in two if two[name].dtype.kind == "f"]
     others = [name for name in two if name not in numbers]
     pd.testing.assert_frame_equal(two[others], one[others])

@@ -84,7 +84,7 @@ def test_long_captions_are_cut_and_counted(encoder: FineTuned) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"pooling": "mean"}, {"longest": 7}])
-def test_what_decides_an_answer_is_part_of_the_spec(changed: Any, encoder: FineTuned) -> None:
+def test_what_decides_a_prediction_is_part_of_the_spec(changed: Any, encoder: FineTuned) -> None:
     assert replace(encoder, **changed).spec != encoder.spec
 
 

@@ -80,7 +80,7 @@ ROWS = np.arange(len(TEXTS))
 def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
     encoder: str, baseline: str, n_outputs: int
 ) -> None:
-    """Completeness, against the attacker's own answers."""
+    """Completeness, against the attacker's own predictions."""
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
     found = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
@@ -140,8 +140,8 @@ def test_a_planted_word_points_to_its_group(lstm: NetworkFit) -> None:
 def test_all_gains_are_the_log_odds_of_the_metrics_attacker(lstm: NetworkFit) -> None:
     (split,) = splits()
     data = labelled()
-    answers = probe().fit_predict(data, [split])
-    probs, truth = answers.probs[0], answers.truth[0]
+    predictions = probe().fit_predict(data, [split])
+    probs, truth = predictions.probs[0], predictions.truth[0]
     rows = np.arange(len(truth))
     expected = np.log(probs[rows, truth] / probs[rows, 1 - truth]).mean()
     assert lstm.numbers[:, 0].sum() == pytest.approx(expected, rel=0.02)

@@ -56,7 +56,7 @@ def word(found: Words, side: str, *gram: str) -> Word:
 
 
 def margins(corpus: Corpus, side: str) -> list[float]:
-    """Mean log-odds of the truth that the metric's own attackers answered, a number a seed."""
+    """Mean log-odds of the truth that the metric's own attackers predict, one number per seed."""
     metric = lic()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
     own = [p for p in score.predictions if p.name.partition(":")[0] == side]

@@ -36,7 +36,7 @@ def shuffled(corpus: Corpus, seed: int) -> Corpus:
 
 @pytest.fixture(scope="module")
 def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]]:
-    """The headline of each metric under each shuffling; both metrics use the same answers."""
+    """The headline of each metric under each shuffling; both metrics use the same predictions."""
     outputs = tmp_path_factory.mktemp("null")
     words = ["captioner=faithful", "dataset.n_images=1000", "stats.resamples=200"]
     cells = [compose.cell([*words, f"metric={m}", f"paths.outputs={outputs}"]) for m in METRICS]

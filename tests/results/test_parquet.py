@@ -1,4 +1,4 @@
-"""Attackers' answers on disk: what was written is what is read."""
+"""Attackers' predictions on disk: what was written is what is read."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def same(one: Predictions, two: Predictions) -> bool:
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_answers_on_groups_come_back_exactly(tmp_path: Path, k: int) -> None:
+def test_predictions_on_groups_come_back_exactly(tmp_path: Path, k: int) -> None:
     written = [exclusive("model", k=k), exclusive("human:0", k=k), exclusive("human:1", (7,), k=k)]
     write_predictions(tmp_path, written, IDS)
     found = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS)
     assert all(same(one, two) for one, two in zip(found, written, strict=True))
 
 
-def test_answers_come_back_in_rows_of_another_corpus(tmp_path: Path) -> None:
+def test_predictions_come_back_in_rows_of_another_corpus(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive()], IDS)
     (found,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[::-1])
     wanted = len(IDS) - 1 - exclusive().images[0]
@@ -96,7 +96,7 @@ def test_image_ids_are_text_even_where_they_are_numbers(tmp_path: Path) -> None:
     assert own.tolist() == [IDS[row] for images in exclusive().images for row in images]
 
 
-def test_answers_on_tasks_have_a_file_of_their_own(tmp_path: Path) -> None:
+def test_predictions_on_tasks_have_a_file_of_their_own(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive(), of_tasks()], IDS)
     assert {path.name for path in tmp_path.iterdir()} == {EXCLUSIVE, TASKS}
 
@@ -106,7 +106,7 @@ def test_without_tasks_there_is_no_such_file(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {EXCLUSIVE}
 
 
-def test_answers_on_tasks_do_not_enter_the_other_file(tmp_path: Path) -> None:
+def test_predictions_on_tasks_do_not_enter_the_other_file(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive(), of_tasks()], IDS)
     assert set(pd.read_parquet(tmp_path / EXCLUSIVE)["side"]) == {"model"}
 
@@ -135,7 +135,7 @@ def test_tasks_of_both_sides_share_their_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("predictions", [[], [of_tasks()]])
-def test_without_answers_on_groups_none_are_read(
+def test_without_predictions_on_groups_none_are_read(
     tmp_path: Path, predictions: list[Predictions]
 ) -> None:
     write_predictions(tmp_path, predictions, IDS)

@@ -33,7 +33,7 @@ FILES = ("result.json", "draws.parquet", "predictions.parquet", "rows.csv", "cur
 def result(run_id: str = "run", **changes: Any) -> Result:
     generator = np.random.default_rng(7)
     images = tuple(generator.permutation(len(IDS))[:20] for _ in range(2))
-    answers = Predictions(
+    predictions = Predictions(
         "model",
         (0, 12),
         images,
@@ -45,7 +45,7 @@ def result(run_id: str = "run", **changes: Any) -> Result:
     rows = [row(run_id, **{"metric": "lic", "part": "score", "unit": "fraction", **changes})]
     manifest = {"corpus": {"digest": "d"}, "config": {}, "notes": ["a note"]}
     curves = [{"side": "model", "seed": 0, "epoch": k, "train_loss": 0.5} for k in range(3)]
-    return Result(run_id, rows, manifest, [answers], IDS, {"curves": curves}, draws)
+    return Result(run_id, rows, manifest, [predictions], IDS, {"curves": curves}, draws)
 
 
 @pytest.fixture(scope="module")

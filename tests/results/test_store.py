@@ -36,7 +36,7 @@ def row(run_id: str = "run", **changes: object) -> Row:
 
 
 def result(run_id: str = "run", **changes: object) -> Result:
-    answers = Predictions(
+    predictions = Predictions(
         "model:0",
         (0,),
         (np.array([1]),),
@@ -44,7 +44,7 @@ def result(run_id: str = "run", **changes: object) -> Result:
         (np.array([[0.25, 0.75]]),),
         ("m", "f"),
     )
-    return Result(run_id, [row(run_id, **changes)], {"a": math.nan}, [answers], ["7", "9"])
+    return Result(run_id, [row(run_id, **changes)], {"a": math.nan}, [predictions], ["7", "9"])
 
 
 def test_the_columns_are_those_of_the_contract() -> None:
@@ -253,10 +253,14 @@ def test_a_result_can_be_read_by_others_if_the_umask_says_so(tmp_path: Path) -> 
 def test_predictions_come_back_under_other_rows(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.save(result())
-    (answers,) = store.predictions("run", ["x", "y", "9"])
-    assert (answers.name, answers.seeds, answers.images[0].tolist()) == ("model:0", (0,), [2])
+    (predictions,) = store.predictions("run", ["x", "y", "9"])
+    assert (predictions.name, predictions.seeds, predictions.images[0].tolist()) == (
+        "model:0",
+        (0,),
+        [2],
+    )
 
 
-def test_answers_of_an_absent_run_are_a_resource_error(tmp_path: Path) -> None:
+def test_predictions_of_an_absent_run_are_a_resource_error(tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match="run the cell first"):
         ResultStore(tmp_path).predictions("run", [])

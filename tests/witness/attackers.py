@@ -30,7 +30,7 @@ class Attacked:
     def __init__(self, captions: Sequence[Sequence[str]]) -> None:
         self.x = CountVectorizer(analyzer=_words_and_pairs, binary=True).fit_transform(captions)
 
-    def answers(self, labels: IntArray, train: IntArray, test: IntArray) -> FloatArray:
+    def predict(self, labels: IntArray, train: IntArray, test: IntArray) -> FloatArray:
         """(M,) probability of class 1 on M test captions, by a fresh attacker.
 
         Args:

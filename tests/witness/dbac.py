@@ -188,7 +188,7 @@ def group_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]
         for name, side in own.sides.items():
             found: dict[Pair, list[float]] = defaultdict(list)
             for captions, named in zip(attacked[name], side.named, strict=False):
-                loss = cross_entropy(captions.answers(groups, train, test), groups[test])
+                loss = cross_entropy(captions.predict(groups, train, test), groups[test])
                 for pair, quality in on_pairs(loss, test, own.given, named).items():
                     found[pair].append(quality)
             qualities[name] = {pair: float(np.mean(each)) for pair, each in found.items()}
@@ -204,7 +204,7 @@ def task_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]
         of_task = {
             (name, task): np.mean(
                 [
-                    inverse(cross_entropy(captions.answers(label, train, test), label[test]))
+                    inverse(cross_entropy(captions.predict(label, train, test), label[test]))
                     for captions in attacked[name]
                 ]
             )

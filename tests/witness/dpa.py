@@ -67,7 +67,7 @@ def anywhere(
     return generator.choice(n_labels, n_wrong, replace=False)
 
 
-def answer(question: Question, n_splits: int, noise: Noise = anywhere) -> Psi:
+def predictability(question: Question, n_splits: int, noise: Noise = anywhere) -> Psi:
     """Both sides' attackers, fresh ones with fresh noise for each split and label."""
     attacked = Attacked(question.inputs)
     generator = np.random.default_rng(SEED)
@@ -79,7 +79,7 @@ def answer(question: Question, n_splits: int, noise: Noise = anywhere) -> Psi:
             wrong = noise(len(truth), int((truth != said).sum()), test, generator)
             labels[wrong] = 1 - labels[wrong]
             for side, asked in ((psi.model, said), (psi.human, labels)):
-                guess = attacked.answers(asked, train, test) >= 0.5
+                guess = attacked.predict(asked, train, test) >= 0.5
                 side[label][number] = np.mean(guess == (asked[test] == 1))
     return psi
 

@@ -22,14 +22,14 @@ TEST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Answers:
+class Scores:
     """What one side's attackers scored, (splits,) each."""
 
     lic: FloatArray
     leakage: FloatArray
 
 
-def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, Answers]:
+def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, Scores]:
     """Both sides of the images that have captions of both.
 
     Args:
@@ -47,14 +47,14 @@ def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, 
     ]
     return {
         "model": attack([unnamed(image.model) for image in used], groups, drawn),
-        "human": Answers(
+        "human": Scores(
             np.mean([own.lic for own in people], axis=0),
             np.mean([own.leakage for own in people], axis=0),
         ),
     }
 
 
-def model_side(images: Sequence[Record], n_splits: int) -> Answers:
+def model_side(images: Sequence[Record], n_splits: int) -> Scores:
     """The captioner's side of all images that it describes."""
     used = [image for image in images if labelled(image) and image.model]
     groups = group_of(used)
@@ -62,7 +62,7 @@ def model_side(images: Sequence[Record], n_splits: int) -> Answers:
     return attack([unnamed(image.model) for image in used], groups, drawn)
 
 
-def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[Halves]) -> Answers:
+def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[Halves]) -> Scores:
     """One fresh attacker a split.
 
     Args:
@@ -73,11 +73,11 @@ def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[
     attacked = Attacked(captions)
     lic, leakage = [], []
     for train, test in drawn:
-        second = attacked.answers(groups, train, test)
+        second = attacked.predict(groups, train, test)
         right = (second >= 0.5) == (groups[test] == 1)
         lic.append(np.where(right, np.maximum(second, 1 - second), 0.0).mean())
         leakage.append(right.mean())
-    return Answers(np.array(lic), np.array(leakage))
+    return Scores(np.array(lic), np.array(leakage))
 
 
 def unnamed(caption: str | None) -> list[str]:

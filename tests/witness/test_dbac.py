@@ -111,22 +111,24 @@ def test_the_witness_agrees_on_frequent_pairs(found: Found) -> None:
     assert not odd_ones(found.ours, witness)
 
 
-def test_attackers_of_the_same_images_give_the_same_answers(found: Found) -> None:
+def test_attackers_of_the_same_images_predict_the_same(found: Found) -> None:
     """Our split, so that nothing is left to chance: words, masks, vocabulary, penalty."""
     rows = {image.id: row for row, image in enumerate(found.own.images)}
     assert found.result.predictions
-    for answers in found.result.predictions:
-        test = np.array([rows[found.result.ids[image]] for image in answers.images[0]])
-        probs = answers.probs[0] if found.name == "t_to_a" else answers.probs[0][:, 1:]
-        np.testing.assert_allclose(answered(found.own, answers, test), probs, atol=SOLVERS)
+    for predictions in found.result.predictions:
+        test = np.array([rows[found.result.ids[image]] for image in predictions.images[0]])
+        probs = predictions.probs[0] if found.name == "t_to_a" else predictions.probs[0][:, 1:]
+        np.testing.assert_allclose(predicted(found.own, predictions, test), probs, atol=SOLVERS)
 
 
-def answered(own: dbac.Direction, answers: Predictions, test: IntArray) -> FloatArray:
-    """(M, T) what the witness's attackers answer, who learn from all images but the test's."""
-    direction, side, position = answers.name.split(":")
+def predicted(own: dbac.Direction, predictions: Predictions, test: IntArray) -> FloatArray:
+    """(M, T) what the witness's attackers predict, which learn from all images but the test's."""
+    direction, side, position = predictions.name.split(":")
     attacked = Attacked(own.sides[side].words[int(position)])
     train = np.setdiff1d(np.arange(len(own.images)), test)
     labels = [group_of(own.images)]
     if direction == "t_to_a":
-        labels = [np.array([task in held for held in own.given], int) for task in answers.classes]
-    return np.stack([attacked.answers(one, train, test) for one in labels], axis=1)
+        labels = [
+            np.array([task in held for held in own.given], int) for task in predictions.classes
+        ]
+    return np.stack([attacked.predict(one, train, test) for one in labels], axis=1)

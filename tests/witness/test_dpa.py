@@ -29,7 +29,7 @@ class Found:
     Attributes:
         ours: part to its mean.
         questions: direction to what the witness asks.
-        psi: direction to what its attackers answer.
+        psi: direction to what its attackers predict.
     """
 
     ours: Mapping[str, Mean]
@@ -46,7 +46,7 @@ def found(request: pytest.FixtureRequest, outputs: Path) -> Found:
     return Found(
         means(case.result(outputs, SPLITS, *words)),
         questions,
-        {name: dpa.answer(question, SPLITS) for name, question in questions.items()},
+        {name: dpa.predictability(question, SPLITS) for name, question in questions.items()},
     )
 
 
@@ -84,7 +84,7 @@ def test_wrong_labels_that_keep_to_tested_images_would_be_noticed(outputs: Path)
     """``stereotyper`` is the one of ``scenes`` that names wrong groups."""
     question = dpa.t_to_a(Case("stereotyper").images(outputs))
     right, wrong = (
-        mean(dpa.answer(question, SPLITS, noise).score())
+        mean(dpa.predictability(question, SPLITS, noise).score())
         for noise in (dpa.anywhere, only_where_tested)
     )
     assert not agree(wrong, right)

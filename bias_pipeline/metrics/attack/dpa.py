@@ -163,7 +163,7 @@ class DPA(Metric):
                 f"labels={self.labels}"
             )
         found = [
-            self._answer(question, seen, splits)
+            self._score(question, seen, splits)
             for question in (self._a_to_t(seen, labels, usable), self._t_to_a(seen, labels, usable))
         ]
         return Score(
@@ -225,7 +225,7 @@ class DPA(Metric):
             lacking=lacking,
         )
 
-    def _answer(self, question: Question, seen: Seen, splits: Sequence[Split]) -> Score:
+    def _score(self, question: Question, seen: Seen, splits: Sequence[Split]) -> Score:
         if question.lacking:
             return _absent(question, seen, len(splits))
         return _Direction(self, question, seen, splits).score()
@@ -267,7 +267,7 @@ class Question:
 
 
 class _Direction:
-    """Answers in one direction and the numbers made of them."""
+    """Predictions in one direction and the numbers made from them."""
 
     def __init__(
         self, metric: DPA, question: Question, seen: Seen, splits: Sequence[Split]

@@ -13,8 +13,8 @@ class LIC(CaptionAttack):
     """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
 
     ``model`` is LIC_M, ``human`` LIC_D (mean over five caption positions, each with its own
-    attackers), both in [0, 1] with 1 / K^2 for a uniform answer; ``score`` is their difference on
-    the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
+    attackers), both in [0, 1] with 1 / K^2 for a uniform prediction; ``score`` is their difference
+    on the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
     ``lic_from:accuracy`` and ``lic_from:confidence`` say how much of the difference each makes,
     ``ece:*`` how well the attackers are calibrated.
 

@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def lic(probs: FloatArray, truth: IntArray) -> float:
-    """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; 1 / K^2 for a uniform answer.
+    """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; 1 / K^2 if they are uniform.
 
     Source: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
 
@@ -27,7 +27,7 @@ def lic(probs: FloatArray, truth: IntArray) -> float:
 
 
 def leakage(probs: FloatArray, truth: IntArray) -> float:
-    """Accuracy of the attacker, in [0, 1]; 1 / K for a uniform answer.
+    """Accuracy of the attacker, in [0, 1]; 1 / K for a uniform prediction.
 
     Source: Wang et al. 2019.
 
@@ -39,7 +39,7 @@ def leakage(probs: FloatArray, truth: IntArray) -> float:
 
 
 def image_captioner2(probs: FloatArray, truth: IntArray) -> float:
-    """Mean probability of the true answer, in [0, 1].
+    """Mean probability of the true class, in [0, 1].
 
     Source: ImageCaptioner2, eq. 4.
 

@@ -43,8 +43,8 @@ def omega(quality: FloatArray, other: FloatArray, given: FloatArray) -> FloatArr
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
     With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
-    P(other | given), by Bayes. A value that is never named has omega 0: no attacker answered, but
-    whatever its quality, it would be multiplied by 0.
+    P(other | given), by Bayes. A value that is never named has omega 0: no attacker predicted it,
+    but whatever its quality, it would be multiplied by 0.
 
     Args:
         quality: (..., G, O).

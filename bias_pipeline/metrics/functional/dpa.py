@@ -89,7 +89,7 @@ EQUALISE: Mapping[str, Callable[[IntArray, IntArray, int, UIntArray], IntArray]]
 
 
 def ideal_accuracy(table: FloatArray) -> FloatArray:
-    """Accuracy of whoever knows the given value and always answers the class it goes with most.
+    """Accuracy of always predicting the class that the given value goes with most.
 
     ``sum over given values of max over classes of P(given, class)``.
 

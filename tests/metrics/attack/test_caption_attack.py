@@ -97,11 +97,11 @@ def test_lic_by_hand() -> None:
     corpus = leaky_corpus(model_leak=1.0)
     metric = build()
     found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
-    answers = next(p for p in found.predictions if p.name == "model")
+    predictions = next(p for p in found.predictions if p.name == "model")
     by_hand = np.mean(
         [
             p[t] if p.argmax() == t else 0
-            for p, t in zip(answers.probs[0], answers.truth[0], strict=True)
+            for p, t in zip(predictions.probs[0], predictions.truth[0], strict=True)
         ]
     )
     assert found.parts["model"].estimate.value == pytest.approx(by_hand)
@@ -154,7 +154,7 @@ def test_the_score_rests_on_images_with_both() -> None:
     assert score(partly_described()).parts["score"].n_images == 200
 
 
-def test_the_paired_side_has_answers_of_its_own() -> None:
+def test_the_paired_side_has_predictions_of_its_own() -> None:
     names = [p.name for p in score(partly_described()).predictions]
     assert names == ["model", *(f"human:{k}" for k in range(5)), "model:paired"]
 

@@ -104,11 +104,11 @@ def test_what_each_set_of_vectors_gives_is_a_table(sources: list[str]) -> None:
     assert "score is the mean over faithful, blind, between which it varies" in found.notes[-1]
 
 
-def test_substitutions_and_answers_say_with_which_vectors(sources: list[str]) -> None:
+def test_substitutions_and_predictions_say_with_which_vectors(sources: list[str]) -> None:
     found = score(lic(sources))
     near = {(line["choice"], line["word"]): line["near"] for line in found.tables["substitutions"]}
     assert (near["faithful", "lorry"], near["blind", "lorry"]) == (True, True)
-    assert {answers.name.partition(":")[0] for answers in found.predictions} == {
+    assert {predictions.name.partition(":")[0] for predictions in found.predictions} == {
         "faithful",
         "blind",
     }

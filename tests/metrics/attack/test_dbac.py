@@ -461,9 +461,9 @@ def test_fewer_positions_may_be_asked_for() -> None:
     assert names == {f"{d}:{own}" for d in DIRECTIONS for own in ("model:0", "human:0", "human:1")}
 
 
-def test_attackers_of_t_to_a_answer_for_every_task() -> None:
-    answers = next(p for p in score().predictions if p.name == "t_to_a:model:0")
-    assert (answers.classes, answers.probs[0].shape[1]) == (OBJECTS[:4], 4)
+def test_attackers_of_t_to_a_predict_every_task() -> None:
+    predictions = next(p for p in score().predictions if p.name == "t_to_a:model:0")
+    assert (predictions.classes, predictions.probs[0].shape[1]) == (OBJECTS[:4], 4)
 
 
 def test_both_sides_are_tested_on_the_same_images() -> None:
@@ -588,8 +588,8 @@ def three(a_to_t: float) -> Score:
 
 
 def test_three_groups_are_told_apart_by_attackers() -> None:
-    answers = next(p for p in three(0.0).predictions if p.name == "a_to_t:model:0")
-    assert answers.classes == ("light", "dark", "unsure")
+    predictions = next(p for p in three(0.0).predictions if p.name == "a_to_t:model:0")
+    assert predictions.classes == ("light", "dark", "unsure")
 
 
 def test_planted_a_to_t_is_seen_in_three_groups() -> None:
@@ -600,7 +600,7 @@ def test_planted_a_to_t_of_three_groups_leaves_t_to_a_at_zero() -> None:
     assert estimate(three(0.6), "t_to_a").value == 0
 
 
-def test_a_group_that_no_word_names_is_no_answer_of_t_to_a() -> None:
+def test_a_group_that_no_word_names_is_no_class_of_t_to_a() -> None:
     assert {other for _, other in pair_names(three(0.0), "t_to_a")} == {"light", "dark"}
 
 

@@ -153,11 +153,11 @@ def test_held_out_images_give_the_same_within_the_interval(corpus: Corpus, name:
 @BOTH
 def test_labels_are_as_wrong_on_tested_images_as_on_the_others(corpus: Corpus, name: str) -> None:
     """The noise once went by the numbers of the split: all of it fell on tested images."""
-    (answers,) = (p for p in held_out(corpus).predictions if p.name == f"{name}:human")
+    (predictions,) = (p for p in held_out(corpus).predictions if p.name == f"{name}:human")
     right = corpus.groupings["gender"].codes
     if name == "a_to_t":
         right = np.array(["umbrella" in (record.objects or ()) for record in corpus]).astype(int)
-    wrong = [(t.ravel() != right[images]).mean() for images, t, _ in answers]
+    wrong = [(t.ravel() != right[images]).mean() for images, t, _ in predictions]
     assert np.mean(wrong) == pytest.approx(0.16, abs=0.03)
 
 

@@ -252,7 +252,7 @@ def test_weighted_weighs_pairs_by_what_people_mention() -> None:
     assert dbac_of() == pytest.approx(np.average(pairs, weights=HUMAN.mentions))
 
 
-def test_what_is_never_named_has_omega_zero_though_no_attacker_answered() -> None:
+def test_what_is_never_named_has_omega_zero_though_no_attacker_predicted_it() -> None:
     quality = np.array([[np.nan, np.nan]])
     assert omega(quality, np.array([0.0, 0.1]), np.array([0.5]))[0].tolist() == pytest.approx(
         [0.0, np.nan], nan_ok=True
