@@ -49,7 +49,7 @@ def loader_of(config_dir: str | None = None) -> Loader:
     """A loader of our configuration and of a folder of the user's.
 
     Raises:
-        UsageError: if the folder is not there.
+        UsageError: if the folder is not there, or has no configuration.
     """
     version.setbase("1.3")
     JobRuntime().set("name", PACKAGE)  # which names the log of a job
@@ -68,7 +68,17 @@ def _folders(config_dir: str | None) -> list[Path]:
     folder = Path(config_dir).resolve()
     if not folder.is_dir():
         raise UsageError(f"--config-dir={config_dir} is not a folder")
+    if not any(next((folder / group).rglob("*.yaml"), None) for group in _groups()):
+        raise UsageError(
+            f"--config-dir={config_dir} has no configuration; each file goes into a folder named "
+            "after its group, such as attribute/NAME.yaml"
+        )
     return [*own[::-1], folder]
+
+
+def _groups() -> list[str]:
+    """What the folders of configuration files are called."""
+    return [own.name for folder in conf_dirs() for own in folder.iterdir() if own.is_dir()]
 
 
 class Loader(ConfigLoaderImpl):
@@ -193,8 +203,7 @@ def composition_message(error: BaseException) -> str:
     key = first.partition("Could not override '")[2].partition("'")[0]
     if not key or "@" in key:
         return first
-    known = [p.name for folder in conf_dirs() for p in folder.iterdir() if p.is_dir()]
-    return f"{first} {did_you_mean(key, [*known, 'captioner', 'limit', 'seeds', 'paths'])}"
+    return f"{first} {did_you_mean(key, [*_groups(), 'captioner', 'limit', 'seeds', 'paths'])}"
 
 
 class Repository(ConfigRepository):

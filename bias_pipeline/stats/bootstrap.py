@@ -184,12 +184,23 @@ class Bootstrap(Configurable):
 
 
 def _poisson(words: UIntArray) -> FloatArray:
-    """Poisson(1) numbers from random 64-bit words, by inversion."""
-    high = (words >> np.uint64(32)).astype(np.uint32)
-    counts = np.zeros(high.shape)
-    for limit in _POISSON_LIMITS:
-        counts += high >= limit
+    """Poisson(1) numbers from the upper half of random 64-bit words, by inversion.
+
+    A table knows them from 16 bits, but for those that lie beside a limit.
+    """
+    counts = _TABLE[words >> np.uint64(48)]
+    unsure = np.isnan(counts)
+    counts[unsure] = _inverted((words[unsure] >> np.uint64(32)).astype(np.uint32))
     return counts
+
+
+def _inverted(high: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
+    return np.searchsorted(_POISSON_LIMITS, high, side="right")
+
+
+_FIRST = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)  # of those that share 16 bits
+_LAST = _FIRST + np.uint32(0xFFFF)
+_TABLE = np.where(_inverted(_FIRST) == _inverted(_LAST), _inverted(_FIRST), math.nan)
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:

@@ -101,6 +101,7 @@ WRONG = [
     (("+a=" + "[" * 2000 + "]" * 2000,), "nested too deeply"),
     (("--package=nothing", "--cfg", "job"), "there is no such key"),
     (("--config-dir=nowhere",), "--config-dir=nowhere is not a folder"),
+    (("--config-dir=/",), "--config-dir=/ has no configuration; each file goes into a folder"),
 ]
 
 

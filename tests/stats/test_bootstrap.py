@@ -14,9 +14,11 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import keys_of
 from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
 from bias_pipeline.stats.bootstrap import (
+    _POISSON_LIMITS,
     Bootstrap,
     Draws,
     Estimate,
+    _poisson,
     against,
     quantile,
     spread,
@@ -92,6 +94,15 @@ def test_images_count_as_a_poisson_law_says() -> None:
     drawn = weights(keys_of(map(str, range(500))), resamples=2000).ravel()
     expected = scipy_stats.poisson(1).pmf(range(7)) * len(drawn)
     assert np.bincount(drawn.astype(int))[:7] == pytest.approx(expected, rel=0.1)
+
+
+def test_weights_are_inverted_exactly_beside_every_limit() -> None:
+    """There the table of 16 bits does not suffice; the definition, one word after the other."""
+    limits = _POISSON_LIMITS.astype(np.uint64)
+    high = np.concatenate([limits - np.uint64(1), limits, limits + np.uint64(1)])
+    high = high[high < 1 << 32]
+    expected = [sum(word >= limit for limit in limits.tolist()) for word in high.tolist()]
+    assert _poisson(high << np.uint64(32)).tolist() == expected
 
 
 def test_images_are_drawn_independently() -> None:
