@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from bias_pipeline.calibration.behaviour import VERDICTS
 from bias_pipeline.catalogue.listing import PROPERTIES
 from bias_pipeline.catalogue.registry import metric_class, metric_names, settings_of
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
@@ -22,7 +23,8 @@ Written by `python -m bias_pipeline metrics --cards`; a test holds this page to 
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
 Values are fractions in files and per cent on screen, where the unit is `fraction`. Properties are
-those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1):
+those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). What planted habits
+do is tested (`python -m bias_pipeline metrics` describes them).
 """
 
 _MEANINGS = {
@@ -63,6 +65,7 @@ def card(name: str) -> str:
         "read": f"{info.direction}; {info.neutral:g} means no bias",
         "asks": QUESTIONS[info.question],
         "concluded from": _concluded(info),
+        "planted habits": _responses(info),
         "range": _range(info),
         "source": _sources(info),
         "family": info.family,
@@ -108,6 +111,18 @@ def _concluded(info: MetricInfo) -> str:
         for reading in info.readings.values()
     ]
     return "; ".join(told) or "nothing: its headlines follow how much is said, or have no side"
+
+
+def _responses(info: MetricInfo) -> str:
+    """What planted habits of a captioner do to the headlines; each claim is a test."""
+    verbs = {"moves": "moves with", "stays": "stays with", "absent": "says nothing with"}
+    told = [
+        f"`{headline}` {verbs[verdict]} {', '.join(f'*{own}*' for own in habits)}"
+        for headline, response in info.responses.items()
+        for verdict in VERDICTS
+        if (habits := getattr(response, verdict))
+    ]
+    return "; ".join(told) or "none claimed"
 
 
 def _sources(info: MetricInfo) -> str:

@@ -15,6 +15,7 @@ from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.declared import Count, Range, Seed
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.hashing import keys_of, stream
+from bias_pipeline.text.counterparts import told_of
 from bias_pipeline.text.mentions import lowered_words, named_group
 
 IntArray = npt.NDArray[np.int64]
@@ -38,6 +39,10 @@ class LanguageBiasDataset(Dataset):
     (50 a task and group in the paper, picked by hand), and another level changes as few of them
     as it must.
 
+    In picked captions other things may go with the group too, as they do in the corpus. ``retold``
+    takes them out: which caption is told of whom is dealt by chance, and every word that names a
+    group becomes one of the group it is dealt to. Then the verb alone is planted, exactly.
+
     Args:
         of: the data set whose human captions are picked from.
         imbalance: share of a group's captions with its own verb; 0.6 to 0.9 are C1 to C4.
@@ -48,6 +53,9 @@ class LanguageBiasDataset(Dataset):
         pronouns: group to its pronouns.
         size: captions of a task and group; None: as many as there are.
         seed: of the draw.
+        retold: whether captions are dealt to groups and told of them
+            (:func:`~bias_pipeline.text.counterparts.told_of`); they are lower-case words then.
+        terms: group to the word that stands for whoever has no counterpart; see there.
 
     Raises:
         UsageError: if tasks and verbs do not fit.
@@ -65,6 +73,8 @@ class LanguageBiasDataset(Dataset):
         pronouns: Mapping[str, Words] | None = None,
         size: Count | None = None,
         seed: Seed = 0,
+        retold: bool = False,
+        terms: Mapping[str, str] | None = None,
     ) -> None:
         if set(tasks) != set(verbs) or any(len(own) != 2 for own in verbs.values()):
             raise UsageError(
@@ -78,6 +88,8 @@ class LanguageBiasDataset(Dataset):
         self.pronouns = {group: words_of(own) for group, own in (pronouns or {}).items()}
         self.size = size
         self.seed = seed
+        self.retold = retold
+        self.terms = dict(terms or {})
 
     def captioners(self) -> Sequence[str]:
         """The one that says what people say."""
@@ -100,10 +112,14 @@ class LanguageBiasDataset(Dataset):
         named = self._named(source.human, attribute, groups)
         fitting = self._fitting(source, named)
         taken = {task: self._cells(task, rows, source, named) for task, rows in fitting.items()}
+        told = [
+            told_of(source.human, attribute, group, self.terms) if self.retold else source.human
+            for group in groups
+        ]
         records = [
             record
             for task, cells in taken.items()
-            for record in self._records(task, cells, source, attribute.name, groups)
+            for record in self._records(task, cells, source, told, attribute.name, groups)
         ]
         return Corpus.build(
             records,
@@ -147,6 +163,8 @@ class LanguageBiasDataset(Dataset):
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
         """The captions that are taken, by group and verb."""
         verbs = self._verbs(task, lowered_words(source.human))
+        if self.retold:
+            return self._dealt(task, rows, verbs)
         which = {
             (group, verb): [row for row in rows if (named[row], verbs[row]) == (group, verb)]
             for group in (0, 1)
@@ -157,6 +175,23 @@ class LanguageBiasDataset(Dataset):
         return {
             (group, verb): found[: own if group == verb else size - own]
             for (group, verb), found in which.items()
+        }
+
+    def _dealt(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
+        """Captions of a verb dealt to the groups, whomever they were of."""
+        saying = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
+        there = min(map(len, saying))
+        size = there if self.size is None else self.size
+        if not 0 < size <= there:
+            raise NotApplicableError(
+                f"dataset 'language_bias': task {task!r} has {len(saying[0])} and "
+                f"{len(saying[1])} captions by verb, enough for {there} a group; lower dataset.size"
+            )
+        own = round(self.imbalance * size)
+        return {
+            (group, verb): saying[verb][:own] if group == verb else saying[verb][own:size]
+            for group in (0, 1)
+            for verb in (0, 1)
         }
 
     def _size(self, task: str, which: Cells) -> int:
@@ -175,13 +210,19 @@ class LanguageBiasDataset(Dataset):
         return size
 
     def _records(
-        self, task: str, cells: Cells, source: Corpus, attribute: str, groups: Sequence[str]
+        self,
+        task: str,
+        cells: Cells,
+        source: Corpus,
+        told: Sequence[Captions],
+        attribute: str,
+        groups: Sequence[str],
     ) -> list[Record]:
         return [
             Record(
                 id=source.ids[source.human.image_rows[row]],
-                model=source.human.text(row),
-                human=(source.human.text(row),),
+                model=told[group].text(row),
+                human=(told[group].text(row),),
                 labels={attribute: groups[group]},
                 objects=frozenset({task}),
             )

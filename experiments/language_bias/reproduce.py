@@ -28,45 +28,127 @@ PARTS = {
     "cooccurrence": ("human", "skew of objects"),
     "differential_fairness": ("human", "differential fairness"),
     "gender_distance": ("human", "bias ratio of objects (GloVe)"),
+    "gender_score": ("human", "first group's share of GS"),
 }
 # DBAC, Table 3: omega_H, LIC_H (BA_H and DPA_H are 0.50 throughout).
 PUBLISHED = {"C1": (0.64, 0.65), "C2": (0.73, 0.60), "C3": (0.80, 0.60), "C4": (0.89, 0.72)}
 
 
+ON_SCENES = ", scenes"
+DIALLED = "dials"
+# Captioners that differ from people in one dial each, see docs/data.md.
+DIALS = {
+    "plain": "a_to_t:0",
+    "a_to_t_half": "a_to_t:0.5",
+    "a_to_t_all": "a_to_t:1",
+    "t_to_a_half": "t_to_a:0.5",
+    "t_to_a_all": "t_to_a:1",
+    "fewer_words": "vocabulary:0.2",
+    "shorter": "length:0.3",
+    "fewer_objects": "mention_rate:0.5",
+    "neutral": "gender_word_rate:0.5",
+}
+# Of language metrics, part to what it is.
+OF_DIALS = {
+    "gender_score": {
+        "score": "Gender Score",
+        "estimate": "estimate",
+        "lm": "language model alone",
+        "similarity": "similarity alone",
+        "lm:own_bias": "language model's own bias",
+    },
+    "gender_distance": {"score": "bias ratio of objects", "cooccurrence": "co-occurrence"},
+}
+
+
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    """The numbers of people, of every metric on every level."""
+    """The numbers of people, of every metric on every level; and language metrics by dial."""
+    corpora = {
+        "": ("experiment=language_bias", f"dataset.of.root={data / 'lic' / 'bias_data'}"),
+        ON_SCENES: ("experiment=language_bias_scenes",),
+    }
     rows = pd.concat(
         [
             sweep(
-                name,
+                f"{name}{which}",
                 outputs,
-                "experiment=language_bias",
-                f"dataset.of.root={data / 'lic' / 'bias_data'}",
+                *words,
                 f"dataset.imbalance={level}",
                 "metric=" + ",".join(PARTS),
                 "seeds=10",
                 "logger=csv",
             )
+            for which, words in corpora.items()
             for level, name in LEVELS.items()
         ]
     )
     wanted = [(metric, part) for metric, (part, _) in PARTS.items()]
+    planted = rows[[own in wanted for own in zip(rows["metric"], rows["part"], strict=True)]]
+    return pd.concat([planted, _by_dial(outputs)])
+
+
+def _by_dial(outputs: Path) -> pd.DataFrame:
+    """What language metrics say of captioners that differ in one dial each."""
+    captioners = [f"+dataset.captioners.{name}={{{dial}}}" for name, dial in DIALS.items()]
+    rows = pd.concat(
+        [
+            sweep(
+                DIALLED,
+                outputs,
+                "dataset=scenes",
+                f"dataset.n_images={n_images}",
+                *captioners,
+                "captioner=" + ",".join(DIALS),
+                f"metric={metric}",
+                "logger=csv",
+            )
+            for metric, n_images in (("gender_distance", 4000), ("gender_score", 500))
+        ]
+    )
+    wanted = [(metric, part) for metric, own in OF_DIALS.items() for part in own]
     return rows[[own in wanted for own in zip(rows["metric"], rows["part"], strict=True)]]
+
+
+def _levels(rows: pd.DataFrame, which: str) -> str:
+    lines = {}
+    for metric, (part, title) in PARTS.items():
+        own = rows[(rows["metric"] == metric) & (rows["part"] == part)].set_index("study")
+        lines[f"`{metric}`: {title}"] = {
+            level: cell(own.loc[f"{level}{which}"]) for level in LEVELS.values()
+        }
+    return markdown(pd.DataFrame(lines).T.rename_axis("people's captions"))
+
+
+def _dials(rows: pd.DataFrame) -> str:
+    own = rows[rows["study"] == DIALLED]
+    lines = {
+        f"{name} ({dial.replace(':', ' ')})": {
+            f"`{metric}`: {title}": cell(line.iloc[0])
+            for metric, parts in OF_DIALS.items()
+            for part, title in parts.items()
+            if len(
+                line := own[
+                    (own["captioner"] == name) & (own["metric"] == metric) & (own["part"] == part)
+                ]
+            )
+        }
+        for name, dial in DIALS.items()
+    }
+    return markdown(pd.DataFrame(lines).T.rename_axis("captioner"))
 
 
 def main(arguments: list[str]) -> None:
     rows = rows_of(HERE, run, arguments)
-    lines = {}
-    for metric, (part, title) in PARTS.items():
-        own = rows[(rows["metric"] == metric) & (rows["part"] == part)].set_index("study")
-        lines[f"`{metric}`: {title}"] = {level: cell(own.loc[level]) for level in LEVELS.values()}
-    found = pd.DataFrame(lines).T.rename_axis("people's captions")
     printed = pd.DataFrame(PUBLISHED, index=["omega_H A→T", "LIC_H"]).rename_axis("DBAC, Table 3")
     write_results(
         HERE,
         {
-            "Every metric on C1 to C4 (per cent; 95 % intervals)": markdown(found),
+            "Every metric on C1 to C4 of real captions (per cent; 95 % intervals)": _levels(
+                rows, ""
+            ),
+            "The same where nothing but the verb is planted": _levels(rows, ON_SCENES),
             "As printed": markdown(printed),
+            "Language metrics by dial, against people": _dials(rows),
         },
     )
 

@@ -132,6 +132,41 @@ def test_the_counts_are_told() -> None:
     )
 
 
+# --- retold: dealt by chance, and told of the group
+
+
+def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
+    terms = {"male": "man", "female": "woman"}
+    return planted(imbalance, retold=True, terms=terms, **options)
+
+
+@pytest.mark.parametrize(("imbalance", "own"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
+def test_retold_captions_have_their_verb_exactly_as_often(imbalance: float, own: int) -> None:
+    found = cells(retold(imbalance))
+    assert found["male", True] == found["female", False] == own
+    assert found["male", False] == found["female", True] == 40 - own
+
+
+def test_a_retold_caption_names_the_group_it_is_dealt_to() -> None:
+    assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in retold())
+
+
+def test_but_for_the_group_a_retold_caption_is_somebodys() -> None:
+    people = {text.replace("woman", "man") for (text,) in said()}
+    assert {row.human[0].replace("woman", "man") for row in retold()} <= people
+
+
+def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of() -> None:
+    found = retold(0.5, captions=[[f"{text} {text[2]}x"] for (text,) in said(60)])  # mx or wx
+    was = Counter((row.labels["gender"], row.human[0].split()[-1]) for row in found)
+    assert abs(was["male", "mx"] - was["female", "mx"]) < 40  # of 120; some spread is chance
+
+
+def test_verbs_with_too_few_captions_cannot_be_dealt() -> None:
+    with pytest.raises(NotApplicableError, match="has 40 and 40 captions by verb, enough for 40"):
+        retold(size=41)
+
+
 # --- refusals
 
 
@@ -170,6 +205,22 @@ def test_three_groups_are_refused() -> None:
 
 
 # --- on real captions
+
+
+def test_levels_are_exact_on_what_we_generate(tmp_path: Path) -> None:
+    words = [
+        *("experiment=language_bias_scenes", "dataset.of.n_images=1500", "dataset.size=2"),
+        *("dataset.imbalance=1.0", f"paths.outputs={tmp_path}"),
+    ]
+    found = compose.cell(words).corpus()
+    said_by = {
+        group: {
+            word for row in found if row.labels["gender"] == group for word in row.model.split()
+        }  # type: ignore[union-attr]
+        for group in ("male", "female")
+    }
+    assert {"lie", "lies", "lying"} & said_by["male"] - said_by["female"]
+    assert {"sit", "sits", "sitting"} & said_by["female"] - said_by["male"]
 
 
 @pytest.mark.real

@@ -17,6 +17,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.convert import convert
+from bias_pipeline.datasets.detections import detections_by_id
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.io.sealed import sealed, sha256_of
 from bias_pipeline.loggers.loggers import WandbLogger
@@ -107,6 +108,19 @@ def labels(folder: Path) -> Reader:
 def instances(folder: Path) -> Reader:
     files = {"instances.json": json.dumps(coco_folder.instances(20)).encode()}
     return Reader(files, coco(folder, "instances"))
+
+
+def detections(_: Path) -> Reader:
+    rows = [{"image_id": i, "label": "dog, hound", "score": i / 20} for i in range(20)]
+    table = "".join(f'{row["image_id"]},"{row["label"]}",{row["score"]}\n' for row in rows)
+    columns = {name: [row[name] for row in rows] for name in ("image_id", "label", "score")}
+    files = {
+        "seen.json": json.dumps(rows).encode(),
+        "seen.jsonl": "\n".join(map(json.dumps, rows)).encode(),
+        "seen.csv": f"image_id,label,confidence\n{table}".encode(),
+        "seen.parquet": parquet(columns),
+    }
+    return Reader(files, detections_by_id)
 
 
 def humans(folder: Path) -> Reader:
@@ -235,6 +249,7 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "captions": captions,
     "labels": labels,
     "instances": instances,
+    "detections": detections,
     "humans": humans,
     "pickles": pickles,
     "convert": converting,
