@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bias_pipeline.vision.torchvision import guard
+
 if TYPE_CHECKING:
     from bias_pipeline.api import audit, compare, load, score
 
 __version__ = "0.1.0"
 __all__ = ["audit", "compare", "load", "score"]
+
+guard()
 
 
 def __getattr__(name: str) -> object:

@@ -20,6 +20,7 @@ LAYERS = [
     {"models"},
     {"inference"},
     {"encoders"},
+    {"captioners"},
     {"attackers"},
     {"scoring"},
     {"stats"},

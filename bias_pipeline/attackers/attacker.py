@@ -54,7 +54,8 @@ class Attacker(pl.LightningModule):
         del batch_idx
         loss = self.loss(self(**batch.inputs), batch.targets)
         self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.targets))
-        return loss * batch.weight
+        # What the encoder itself asks of its weights, such as attention that spreads.
+        return (loss + getattr(self.encoder, "penalty", 0.0)) * batch.weight
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy of outputs (N, O) with what is true, (N,) groups or (N, T) tasks."""

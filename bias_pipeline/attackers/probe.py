@@ -138,7 +138,7 @@ class Probe(Configurable, ABC):
 
     def _key(self, data: Labelled, job: Job) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
-        sha.update(f"{data.digest} {job.seed}".encode())
+        sha.update(f"{self.encoder.digest(data)} {job.seed}".encode())
         for part in (job.train, job.test):
             sha.update(part.astype("<i8").tobytes() + b"|")
         return sha.hexdigest()

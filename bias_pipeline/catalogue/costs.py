@@ -41,6 +41,7 @@ def _there(corpus: Corpus) -> set[str]:
     found = {
         "human captions": len(corpus.human) > 0,
         "objects": corpus.objects is not None,
+        "pictures": corpus.pictures is not None,
         "published weights": True,  # not the corpus's to have
     }
     return {need for need, there in found.items() if there}

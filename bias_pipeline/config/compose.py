@@ -39,6 +39,7 @@ from bias_pipeline.results.identity import groups_used, keys_of, run_id
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.transform import TextTransform
+from bias_pipeline.vision.masking import ImageMasking
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -67,6 +68,7 @@ class Task(TypedDict, total=False):
     task: TaskVocabulary
     text: TextTransform
     masking: TextTransform
+    image_masking: ImageMasking
     alignment: TextTransform
     encoder: Encoder
     head: Head

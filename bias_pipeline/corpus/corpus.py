@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import Captions, is_blank
-from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.pictures import Picture, Pictures, Region
 from bias_pipeline.corpus.remembering import Remembering
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, keys_of
@@ -35,7 +34,8 @@ class Record:
         human: the captions people wrote, possibly none.
         labels: attribute name to raw label, as the data set writes it.
         objects: the objects in the image by task name, None if unknown.
-        image: where the picture is, None if there is none.
+        image: where the picture is, or what draws it; None if there is none.
+        regions: what is known to be where in the picture, None if nobody has looked.
     """
 
     id: str
@@ -43,7 +43,8 @@ class Record:
     human: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     objects: frozenset[str] | None = None
-    image: Path | None = None
+    image: Picture | None = None
+    regions: tuple[Region, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +169,9 @@ class Corpus(Remembering, Sequence[Record]):
                 for name, (names, labels) in groups.items()
             },
             objects=_objects(sorted_rows),
-            pictures=Pictures.of([row.image for row in sorted_rows]),
+            pictures=Pictures.of(
+                [row.image for row in sorted_rows], [row.regions for row in sorted_rows]
+            ),
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
@@ -198,6 +201,7 @@ class Corpus(Remembering, Sequence[Record]):
             },
             objects=None if self.objects is None else self.objects[row],
             image=None if self.pictures is None else self.pictures.files[row],
+            regions=None if self.pictures is None else self.pictures.known(row),
         )
 
     def __iter__(self) -> Iterator[Record]:

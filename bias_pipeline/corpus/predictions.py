@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.pictures import Pictures
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -26,6 +27,8 @@ class Labelled:
         labels: (N,) int64 classes below ``n_classes``, or (N, T) 0/1 for T independent tasks.
         n_classes: K, or T for tasks.
         classes: names of the classes, for files; empty where nobody will read them.
+        pictures: of the captions' images, N of them, where attackers may look at them.
+        objects: that may be seen in each of the N captions' images, where attackers may.
     """
 
     name: str
@@ -33,6 +36,8 @@ class Labelled:
     labels: IntArray
     n_classes: int
     classes: tuple[str, ...] = ()
+    pictures: Pictures | None = None
+    objects: Sequence[frozenset[str]] | None = None
 
     @property
     def multi_label(self) -> bool:
@@ -41,7 +46,7 @@ class Labelled:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of captions and labels; names do not count."""
+        """SHA-256 (hex) of captions and labels; names and what may be seen do not count."""
         sha = hashlib.sha256(self.captions.digest.encode())
         sha.update(f"{self.labels.shape} {self.n_classes}".encode())
         sha.update(np.ascontiguousarray(self.labels, dtype="<i8").tobytes())

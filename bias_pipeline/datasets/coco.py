@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, id_key
-from bias_pipeline.corpus.image_ids import short_forms, short_id
+from bias_pipeline.corpus.image_ids import short_forms
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.coco_files import (
     human_captions,
@@ -20,10 +20,10 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
-from bias_pipeline.vision.photos import find_photos
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ class CocoDataset(Dataset):
         instances: the objects in each image.
         images: a folder of the pictures, named by their image ids; what is in them is part of what
             is scored, and equal pictures stay in one part of a split.
+        regions: what is where in the pictures, as COCO's instances or a detector's results; if left
+            out, ``instances``, where it says that.
         captioners: the folder where a captioner given by name has its file; if left out,
             ``captioners`` in ``root`` or beside it.
         strict: whether a captioner's file that does not fit the labels is refused.
@@ -83,6 +85,7 @@ class CocoDataset(Dataset):
         captions: str | None = None,
         instances: str | None = None,
         images: str | None = None,
+        regions: str | None = None,
         captioners: str | None = None,
         strict: bool = True,
         multi_caption: bool = False,
@@ -107,6 +110,7 @@ class CocoDataset(Dataset):
             "instances": self._file(instances, "annotations/instances_val2014.json", usual),
         }
         self.images = Path(images) if images else None
+        self.regions = Path(regions) if regions else None
         self.folder = Path(captioners) if captioners else self._captioners_folder()
         self.strict = strict
         if caption_index < 0 or (caption_index and not multi_caption):
@@ -198,7 +202,7 @@ class CocoDataset(Dataset):
         human, repeated_human = self._human(layout)
         layout.check_used()
         found, renamed = _Found(
-            labels, model, human, self._objects(), self._parts(labels), self._photos()
+            labels, model, human, self._objects(), self._parts(labels), self._pictures()
         ).with_short_ids()
         images = self._images(found)
         fit = _Fit(path, attribute.name, found.labels, images, self.strict)
@@ -260,8 +264,8 @@ class CocoDataset(Dataset):
         path = self.files["instances"]
         return objects_by_id(check_file(path, "dataset.instances")) if path else None
 
-    def _photos(self) -> Mapping[str, Path]:
-        return find_photos(self.images) if self.images else {}
+    def _pictures(self) -> PictureFiles:
+        return PictureFiles.read(self.images, self.regions, self.files["instances"])
 
     def _parts(self, labels: Labels) -> Mapping[str, str]:
         """The part that each image belongs to, where parts are asked for."""
@@ -291,11 +295,7 @@ class _Found:
     human: Mapping[str, tuple[str, ...]]
     objects: Mapping[str, frozenset[str]] | None
     parts: Mapping[str, str]
-    photos: Mapping[str, Path]
-
-    def photo(self, image: str) -> Path | None:
-        """The picture of an image; files have short ids whatever other files write."""
-        return self.photos.get(short_id(image))
+    pictures: PictureFiles
 
     def with_short_ids(self) -> tuple[_Found, Sequence[str]]:
         """The same with file names as ids shortened in every file alike, and a note if any are."""
@@ -309,7 +309,7 @@ class _Found:
             _renamed(self.human, short),
             None if self.objects is None else _renamed(self.objects, short),
             _renamed(self.parts, short),
-            self.photos,
+            self.pictures,
         )
         first = min(short, key=id_key)
         return shortened, (
@@ -378,7 +378,7 @@ class _Fit:
 
     def check_photos(self, found: _Found) -> Iterator[str]:
         """Refuse, or note, images without a picture."""
-        lacking = [image for image in self.images if found.photo(image) is None]
+        lacking = [image for image in self.images if found.pictures.photo(image) is None]
         if lacking:
             yield self._fault(
                 f"{len(lacking)} of {len(self.images)} labelled images have no picture in the "
@@ -417,7 +417,8 @@ def _records(images: Sequence[str], found: _Found, attribute: str) -> Iterator[R
             human=found.human.get(image, ()),
             labels=shared[raw[image]],
             objects=None if objects is None else objects.get(image, frozenset()),
-            image=found.photo(image),
+            image=found.pictures.photo(image),
+            regions=found.pictures.regions_of(image),
         )
 
 

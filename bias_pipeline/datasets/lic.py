@@ -10,6 +10,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.vocabularies import load_vocabulary
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 
@@ -30,6 +31,9 @@ class LicDataset(Dataset):
         all: the captioners that ``captioner=all`` stands for, where their files are.
         trained_on_reference: whether the captioners were trained on this data set's captions.
         blank_limit: the share of blank captions of a side above which it is refused.
+        images: a folder of the pictures, named by their image ids; images without one are not
+            scored by metrics of pictures.
+        regions: what is where in the pictures, as COCO's instances or a detector's results.
     """
 
     name = "lic"
@@ -43,6 +47,8 @@ class LicDataset(Dataset):
         all: Sequence[str],
         trained_on_reference: bool | None = None,
         blank_limit: float = BLANK_LIMIT,
+        images: str | None = None,
+        regions: str | None = None,
     ) -> None:
         self.root = Path(root)
         self.human = human
@@ -51,6 +57,8 @@ class LicDataset(Dataset):
         self.listed = tuple(all)
         self.trained_on_reference = trained_on_reference
         self.blank_limit = blank_limit
+        self.images = Path(images) if images else None
+        self.regions = Path(regions) if regions else None
 
     def captioners(self) -> Sequence[str]:
         """The names of the map."""
@@ -76,8 +84,9 @@ class LicDataset(Dataset):
             )
         model = _by_id(path, "pred", labels)
         human = self._human(attribute.name, labels)
+        pictures = PictureFiles.read(self.images, self.regions, None)
         return Corpus.build(
-            _records(model, human, attribute.name, labels.field),
+            _records(model, human, attribute.name, labels.field, pictures),
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
@@ -150,6 +159,7 @@ def _records(
     human: Mapping[str, dict[str, Any]],
     attribute: str,
     field: str,
+    pictures: PictureFiles,
 ) -> Iterator[Record]:
     for identifier in {**model, **human}:
         own, people = model.get(identifier, {}), human.get(identifier, {})
@@ -164,6 +174,8 @@ def _records(
             human=tuple(people.get("caption_list", ())),
             labels={attribute: (own or people)[field]},
             objects=_objects(people),
+            image=pictures.photo(identifier),
+            regions=pictures.regions_of(identifier),
         )
 
 

@@ -100,6 +100,15 @@ class Encoder(Configurable, ABC):
         """Everything that decides its vectors, as plain data; part of the cache's key."""
         return asdict(self)  # type: ignore[call-overload]
 
+    @property
+    def sees(self) -> str:
+        """What it sees of images beside captions: ``pictures``, ``objects`` or, empty, nothing."""
+        return ""
+
+    def digest(self, data: Labelled) -> str:
+        """SHA-256 (hex) of all that it sees of N captions, and of their labels."""
+        return data.digest
+
     def require(self) -> None:
         """Know before any work that all it needs is there.
 

@@ -37,7 +37,8 @@ from bias_pipeline.explain import gradients, linear
 from bias_pipeline.explain.gradients import Gradients
 from bias_pipeline.explain.linear import Example, FloatArray, Gram, IntArray, WordFit
 from bias_pipeline.io.progress import track
-from bias_pipeline.metrics.attack.caption_attack import CaptionAttack, labelled
+from bias_pipeline.metrics.attack.attacked import labelled
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import quantile, spread

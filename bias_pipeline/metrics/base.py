@@ -27,9 +27,9 @@ QUESTIONS: Mapping[str, str] = {
 }
 # How a metric works: attackers guess, captions are counted, or their language is rated.
 FAMILIES = ("attack", "counting", "language")
-WEIGHTS = "published weights"
+WEIGHTS, PICTURES = "published weights", "pictures"
 # What a data set or a machine may lack and a metric cannot do without.
-NEEDS = ("human captions", "objects", WEIGHTS)
+NEEDS = ("human captions", "objects", PICTURES, WEIGHTS)
 # Ways to speak, alike for all groups, that move scores without any bias; see ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")
 

@@ -1,9 +1,10 @@
-"""A torchvision that does not fit its torch must not take Lightning and transformers with it.
+"""A torchvision that does not fit its torch must not take Lightning, transformers and timm with it.
 
-Both import torchvision where it is installed. One that was built for another torch (from a package
-index it is linked to CUDA, also beside a torch without) has no operators, and its import fails with
-theirs. Nothing here uses them, so their names are declared and the import succeeds; whoever calls
-one is told by PyTorch that it has no kernel.
+All of them import torchvision where it is installed. One that was built for another torch (from a
+package index it is linked to CUDA, also beside a torch without) has no operators, and its import
+fails with theirs. :func:`guard` completes it when it is imported, whoever imports it: operators get
+their names, and non-maximum suppression, the one that has no other way in torchvision itself, a
+kernel in plain PyTorch. Where torchvision has its operators, nothing is done.
 """
 
 from __future__ import annotations
@@ -11,52 +12,122 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import ResourceError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 log = logging.getLogger(__name__)
 
-_OPERATORS = (
-    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-)
-_SIGN = "operator torchvision::"
+_MODULE = "torchvision.extension"  # loads the operators; what needs them is imported after it
+_NMS = "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_OPERATORS = (_NMS, f"q{_NMS}")
 _kept: list[object] = []  # declarations last as long as what declared them
 
 
+def guard() -> None:
+    """Complete torchvision when it is imported; done once, and imports nothing itself."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds one module, as Python itself would, to be completed once it has run."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """That of the one module, None for all others."""
+        if fullname != _MODULE:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Completing(spec.loader)
+        return spec
+
+
+class _Completing(Loader):
+    """Runs a module and completes it.
+
+    Args:
+        loader: Python's own.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As Python's own does."""
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run it; where it found no operators, give it some."""
+        self.loader.exec_module(module)
+        has_operators = getattr(module, "_has_ops", None)
+        if has_operators is not None and not has_operators():
+            _complete(module)
+
+
+def _complete(module: ModuleType) -> None:
+    import torch
+
+    library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for operator in _OPERATORS:
+        library.define(operator)
+    library.impl("nms", suppressed, "CPU")
+    _kept.append(library)
+    module._assert_has_ops = lambda: None  # type: ignore[attr-defined]
+    log.info("%s; non-maximum suppression runs in plain PyTorch", _misfit())
+
+
+def suppressed(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+    """Non-maximum suppression: which boxes are kept, the best first.
+
+    Args:
+        dets: (N, 4) left, top, right and bottom edges.
+        scores: (N,).
+        iou_threshold: a box that overlaps a better one by more (intersection over union) goes.
+
+    Returns:
+        (M,) int64 rows of the boxes that stay.
+    """
+    import torch
+
+    order = scores.argsort(descending=True, stable=True)
+    boxes = dets[order].float()
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    gone = torch.zeros(len(boxes), dtype=torch.bool)
+    for row in range(len(boxes)):
+        if gone[row]:
+            continue
+        rest = boxes[row + 1 :]
+        first = torch.maximum(boxes[row, :2], rest[:, :2])
+        last = torch.minimum(boxes[row, 2:], rest[:, 2:])
+        shared = (last - first).clamp(min=0).prod(dim=1)
+        gone[row + 1 :] |= shared / (areas[row] + areas[row + 1 :] - shared) > iou_threshold
+    return order[~gone]
+
+
 def make_importable() -> None:
-    """Import torchvision, if it is installed, with its operators or without.
+    """Import torchvision, if it is installed.
 
     Raises:
-        ResourceError: if it is broken in another way.
+        ResourceError: if it is broken in another way than by a lack of operators.
     """
     if "torchvision" in sys.modules or find_spec("torchvision") is None:
         return
     try:
         importlib.import_module("torchvision")
     except Exception as error:
-        if _SIGN not in str(error):
-            raise _broken(error) from error
-        _import_without_operators()
-
-
-def _import_without_operators() -> None:
-    import torch
-
-    library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
-    for operator in _OPERATORS:
-        library.define(operator)
-    _kept.append(library)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-        del sys.modules[name]
-    try:
-        importlib.import_module("torchvision")
-    except Exception as error:
         raise _broken(error) from error
-    log.warning("%s; nothing here needs them", _misfit())
 
 
 def _broken(error: Exception) -> ResourceError:

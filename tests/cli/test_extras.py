@@ -63,16 +63,6 @@ def torchvision(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> N
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
 
 
-def test_a_torchvision_without_operators_is_made_importable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    fake = "import torch; torch.library.register_fake('torchvision::nms')(lambda d, s, t: d)"
-    torchvision(tmp_path, monkeypatch, fake)
-    make_importable()
-    assert "torchvision" in sys.modules
-    assert "has no operators for torch" in caplog.text
-
-
 def test_a_torchvision_that_is_broken_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,7 +154,7 @@ def test_the_published_draws_repeat_what_the_reference_repeats(
     """Verbatim test captions over ten seeds, measured on the reference's own splits."""
     from bias_pipeline.corpus.predictions import Labelled
     from bias_pipeline.corpus.split import seeds_of
-    from bias_pipeline.metrics.attack.caption_attack import _verbatim_share
+    from bias_pipeline.metrics.attack.attacked import _verbatim_share
 
     words = ["experiment=relic_gender", f"captioner={captioner}"]
     cell = compose.cell([*words, f"dataset.root={data_root}/lic/bias_data"])

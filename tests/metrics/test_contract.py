@@ -45,6 +45,11 @@ WORDS = (
 # writes one caption, people too, scores below 0; and DPA adds noise to the labels of rare tasks, so
 # that whoever names them as rarely as people do scores above 0.
 ALIKE = ("metric.labels=each", "metric.denominator=named")
+# A small captioner that is shown lists of objects, for tests that do not ask how well it sees.
+QUICK_CAPTIONER = (
+    *("encoder.backbone=annotations", "encoder.hidden_dim=16", "trainer.max_epochs=1"),
+    *("probe.processes=1", "metric.leaks=[masked]"),
+)
 FURTHER: dict[str, tuple[str, ...]] = {
     "dbac": ("metric.min_support=5", "metric.positions=2"),
     "dpa": ("metric.labels=first", "metric.equalise=none", "metric.min_support=20"),
@@ -53,6 +58,7 @@ FURTHER: dict[str, tuple[str, ...]] = {
     "ba_mals": ("metric.labels=each",),
     "differential_fairness": ("metric.min_support=20",),
     "cooccurrence": ("metric.min_support=20",),
+    "imagecaptioner2": QUICK_CAPTIONER,
     "gender_ratio": ("metric.numerator=male",),  # else the first group, whichever that is
 }
 

@@ -15,8 +15,9 @@ from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
 from bias_pipeline.datasets.scenes.dials import Dials
 from bias_pipeline.datasets.scenes.files import COLUMNS, write, write_captions
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import World, generate
-from bias_pipeline.declared import Range, Seed
+from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import UsageError, did_you_mean
 
 
@@ -32,6 +33,8 @@ class ScenesDataset(Dataset):
         n_images: how many images are made, at least 1.
         seed: of the world.
         captioners: further captioners, name to dials, beside the built-in ones.
+        leak: how far what shows the group spills over a person's edge in the pictures, as a share
+            of the person's width, so that masking people does not hide it; for tests.
 
     Raises:
         UsageError: if a dial is out of its range or a name is no word.
@@ -49,10 +52,12 @@ class ScenesDataset(Dataset):
         n_images: Annotated[int, Range(high=10_000_000)] = 2000,
         seed: Seed = 0,
         captioners: Mapping[str, Mapping[str, float | str]] | None = None,
+        leak: Share = 0.0,
     ) -> None:
         self.root = Path(root)
         self.n_images = n_images
         self.seed = seed
+        self.leak = leak
         for captioner in captioners or {}:
             if not re.fullmatch(r"\w+", captioner):
                 raise UsageError(
@@ -84,7 +89,7 @@ class ScenesDataset(Dataset):
         if not (folder / "captioners" / f"{captioner}.json").is_file():
             write_captions(folder, captioner, captions)
         return Corpus.build(
-            _records(world, captions, attribute.name, COLUMNS[labels.field]),
+            _records(world, captions, attribute.name, COLUMNS[labels.field], self.leak),
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
@@ -103,7 +108,7 @@ def _captions(n_images: int, seed: int, dials: Dials) -> Mapping[int, str]:
 
 
 def _records(
-    world: World, captions: Mapping[int, str], attribute: str, label: str
+    world: World, captions: Mapping[int, str], attribute: str, label: str, leak: float
 ) -> Iterator[Record]:
     for image in world.images:
         yield Record(
@@ -112,4 +117,5 @@ def _records(
             human=image.human,
             labels={attribute: image.labels[label]},
             objects=image.objects,
+            image=SceneDrawing(image, label, leak),
         )

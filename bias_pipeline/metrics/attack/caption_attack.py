@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,11 +16,12 @@ import numpy.typing as npt
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import Labelled, Predictions
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
+from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, Share
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.metrics.attack.attacked import Attack, Manner
 from bias_pipeline.metrics.attack.choices import over_alternatives
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Metric, Part, Score
@@ -38,11 +39,10 @@ from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate
-from bias_pipeline.text.transform import Transform, applied, is_special
+from bias_pipeline.text.transform import Transform, applied
 
 FloatArray = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-WORDLESS_WARNING = 0.05
 GAP = PartName("gap")
 
 
@@ -117,23 +117,58 @@ class CaptionAttack(Metric, ABC):
         return over_alternatives(
             self.transforms,
             self.stats.level,
-            lambda own: self._score(corpus, applied(own, corpus), splits),
+            lambda own: self._score(corpus, self.ready(own, corpus), splits),
         )
+
+    def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+        """What attackers are shown of a corpus."""
+        return applied(transforms, corpus)
+
+    def attackable(self, ready: Corpus) -> Mask:
+        """(N,) images of which attackers can be shown all they need; beside captions, nothing."""
+        return np.ones(len(ready), bool)
+
+    def shown(self, data: Labelled, ready: Corpus) -> Labelled:
+        """What attackers are shown with captions: nothing."""
+        del ready
+        return data
+
+    def predictions(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
+        """What fresh attackers predict."""
+        return self.probe.fit_predict(data, splits)
+
+    @property
+    def manner(self) -> Manner:
+        """How it attacks."""
+        return Manner(
+            self.attribute.name, self.positions, self.wordless_limit, self.shown, self.predictions
+        )
+
+    def further(self, attack: Attack, images: Mask) -> Mapping[str, Part]:
+        """Parts beside those of the captions: none.
+
+        Args:
+            attack: on the images.
+            images: (N,) those that are attacked.
+        """
+        del attack, images
+        return {}
 
     def _score(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
         """The score of raw captions, which attackers read as they are made ready."""
         grouping = corpus.groupings[self.attribute.name]
-        labelled = grouping.codes >= 0
+        labelled = (grouping.codes >= 0) & self.attackable(ready)
         has_model, has_human = (
             labelled & (side in self.sides) & _described(corpus.side(side), len(corpus))
             for side in SIDES
         )
-        attack = _Attack(self, ready, splits)
+        attack = Attack(self.manner, ready, splits)
         parts = self._parts(attack, corpus, {MODEL: has_model, HUMAN: has_human})
         paired = self._pair(attack, has_model, has_human)
         parts |= self._paired_parts(paired, corpus, has_model & has_human)
         groups = self._groups(paired, corpus, has_model & has_human)
         parts |= groups.parts
+        parts |= self.further(attack, has_model | has_human)
         return Score(
             parts=parts,
             predictions=attack.trained,
@@ -153,14 +188,14 @@ class CaptionAttack(Metric, ABC):
             tables=ready.tables,
         )
 
-    def _pair(self, attack: _Attack, has_model: Mask, has_human: Mask) -> _Pair | None:
+    def _pair(self, attack: Attack, has_model: Mask, has_human: Mask) -> _Pair | None:
         both = has_model & has_human
         if not both.any():
             return None
         return _Pair(*(attack.on(side, both) for side in (MODEL_PAIRED, HUMAN_PAIRED)))
 
     def _parts(
-        self, attack: _Attack, corpus: Corpus, sets: Mapping[PartName, Mask]
+        self, attack: Attack, corpus: Corpus, sets: Mapping[PartName, Mask]
     ) -> dict[str, Part]:
         parts: dict[str, Part] = {}
         for name, images in sets.items():
@@ -284,133 +319,6 @@ class _Pair:
             for how in (scoring, Accuracy(), Lic())
             for side in (self.model, self.human)
         ]
-
-
-_UNKNOWN = "<unk>"  # what alignment puts for people's words that the captioner does not use
-
-
-def _holding(captions: Captions, types: Mask) -> Mask:
-    """(N,) whether each caption holds one of the distinct words that are flagged, (V,)."""
-    rows = np.repeat(np.arange(len(captions)), captions.lengths)
-    return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
-
-
-def _wordless(side: str, captions: Captions, share: float) -> str:
-    """Why nothing can be learnt from captions of which this share holds no word."""
-    unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
-    if side == "human" and _holding(captions, unknown).mean() >= share:
-        return (
-            f"{share:.0%} of the human captions hold no word that the captioner uses, once masked; "
-            "it may write another language, or next to no words (alignment=none keeps people's)"
-        )
-    return (
-        f"{share:.0%} of the {side} captions hold no word once masked; there is nothing to learn "
-        "from"
-    )
-
-
-def labelled(
-    part: PartName, captions: Captions, grouping: Grouping, positions: int
-) -> Iterator[Labelled]:
-    """What attackers learn from: captions of each position with the groups of their images.
-
-    Args:
-        part: whose captions they are; people's are named by position too.
-        captions: of labelled images.
-        grouping: the images' groups.
-        positions: how many are taken; those with too few images of a group are left out.
-    """
-    n_classes = len(grouping.names)
-    for k, own in enumerate(captions.by_position(positions)):
-        labels = grouping.codes[own.image_rows]
-        if np.bincount(labels, minlength=n_classes).min() >= SMALLEST_GROUP:
-            name = f"{part}:{k}" if part.side == "human" else part
-            yield Labelled(name, own, labels, n_classes, grouping.names)
-
-
-class _Attack:
-    """Attackers on prepared captions, each set of images attacked once."""
-
-    def __init__(self, metric: CaptionAttack, ready: Corpus, splits: Sequence[Split]) -> None:
-        self.metric = metric
-        self.ready = ready
-        self.splits = splits
-        self.trained: list[Predictions] = []
-        self.notes: list[str] = []
-        self.wordless_share: dict[str, float] = {}
-        self._done: dict[tuple[str, bytes], list[Predictions]] = {}
-        self._verbatim: dict[PartName, list[float]] = {}
-
-    def on(self, part: PartName, images: Mask) -> list[Predictions]:
-        """Predictions on one side of some images, one item a caption position.
-
-        Args:
-            part: a side, as it is or ``paired``; names the predictions.
-            images: the part's images; a set that was attacked before is not attacked again.
-        """
-        key = (part.side, images.tobytes())
-        if key not in self._done:
-            tables = self._labelled(part, images)
-            self._done[key] = [self._attack(table) for table in tables]
-            self._verbatim[part] = [_verbatim_share(table, self.splits) for table in tables]
-        return self._done[key]
-
-    def _attack(self, data: Labelled) -> Predictions:
-        self._check_tested(data)
-        predictions = self.metric.probe.fit_predict(data, self.splits)
-        self.trained.append(predictions)
-        return predictions
-
-    def _labelled(self, part: PartName, images: Mask) -> list[Labelled]:
-        side, captions = part.side, self.ready.side(part.side)
-        captions = captions.take(images[captions.image_rows])
-        self._check_words(side, captions)
-        grouping = self.ready.groupings[self.metric.attribute.name]
-        tables = list(labelled(part, captions, grouping, self.metric.positions))
-        if not tables:
-            raise NotApplicableError(
-                f"captioner {self.ready.captioner!r}, {side} captions: attackers need two groups "
-                f"or more with at least {SMALLEST_GROUP} captioned images each"
-            )
-        return tables
-
-    def _check_tested(self, data: Labelled) -> None:
-        """A seed without a test caption of every group has no score, and with it the metric."""
-        for split in self.splits:
-            _, test = split.select(data.captions.image_rows, data.labels)
-            if not len(test):
-                raise NotApplicableError(
-                    f"captioner {self.ready.captioner!r}: none of {len(data.captions)} captions "
-                    f"({data.name}) can be tested with seed {split.seed}; score more images of "
-                    "each group"
-                )
-
-    def _check_words(self, side: str, captions: Captions) -> None:
-        special = [is_special(word) or not any(map(str.isalnum, word)) for word in captions.types]
-        wordless = ~_holding(captions, ~np.array(special, bool))
-        share = float(wordless.mean())
-        self.wordless_share[side] = share
-        if share > self.metric.wordless_limit:
-            raise DataError(
-                f"captioner {self.ready.captioner!r}: {_wordless(side, captions, share)}"
-            )
-        if share > WORDLESS_WARNING:
-            self.notes.append(f"{share:.0%} of the {side} captions hold no word once masked")
-
-    def verbatim_share(self) -> dict[str, float]:
-        """Share of test captions that stand verbatim in training, of all images of a side."""
-        shares = {str(name): self._verbatim.get(name) for name in (MODEL, HUMAN)}
-        return {side: float(np.mean(own)) if own else np.nan for side, own in shares.items()}
-
-
-def _verbatim_share(data: Labelled, splits: Sequence[Split]) -> float:
-    """Mean over splits; the split is by image, so captions may repeat across its parts."""
-    identities = data.captions.identities
-    shares = []
-    for split in splits:
-        train, test = split.select(data.captions.image_rows, data.labels)
-        shares.append(float(np.isin(identities[test], identities[train]).mean()))
-    return float(np.mean(shares))
 
 
 def _calibration(predictions: Sequence[Predictions]) -> Estimate:

@@ -1,0 +1,1 @@
+"""Captioners as attackers: they read picture, caption and prompt, and name the group."""

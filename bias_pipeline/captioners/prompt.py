@@ -1,0 +1,205 @@
+"""Prompts: a caption, and words that lead to the group's name, which the captioner is to say next.
+
+The caption is fed word by word as it is given (teacher forcing); what the captioner would say
+itself plays no part until the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.declared import Configurable, Text
+from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.errors import UsageError, did_you_mean
+
+UNKNOWN, PAD, START = 0, 1, 2
+N_SPECIAL = 3
+CAPTION, ANSWER = "{caption}", "{answer}"
+
+Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "words on one line")]
+
+
+@dataclass(frozen=True)
+class Prompt(Configurable):
+    """How a captioner is led to name the group (ImageCaptioner2, section 4.2).
+
+    Attributes:
+        attribute: what ``{attribute}`` stands for in the template.
+        template: words around ``{caption}`` and ``{answer}``. A caption after the answer counts
+            too: what is scored is how likely the answer and all that follows it are.
+        answers: group to the words that name it, one or several; its own name if left out.
+
+    Raises:
+        UsageError: if a template does not hold each of the two just once.
+
+    Example:
+        >>> prompt = Prompt("gender")
+        >>> " ".join(prompt.before), prompt.after
+        ('{caption} therefore the gender is', ())
+    """
+
+    attribute: Line
+    template: Line = f"{CAPTION} therefore the {{attribute}} is {ANSWER}"
+    answers: Mapping[str, Line] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the template."""
+        for slot in (CAPTION, ANSWER):
+            if self._words.count(slot) != 1:
+                raise UsageError(
+                    f"encoder.prompt.template={self.template!r}: {slot} must stand in it just "
+                    "once, with blanks around it"
+                )
+
+    @property
+    def _words(self) -> list[str]:
+        return self.template.replace("{attribute}", self.attribute.lower()).split()
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """What is read before the answer."""
+        return tuple(self._words[: self._words.index(ANSWER)])
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """What follows the answer."""
+        return tuple(self._words[self._words.index(ANSWER) + 1 :])
+
+    def answers_of(self, groups: Sequence[str]) -> list[tuple[str, ...]]:
+        """The words that name each group.
+
+        Raises:
+            UsageError: on an answer of an unknown group, or two groups with one answer.
+        """
+        for group in self.answers:
+            if group not in groups:
+                raise UsageError(
+                    f"encoder.prompt.answers: {group!r} is no group here; "
+                    f"{did_you_mean(group, groups)}"
+                )
+        found = [tuple(self.answers.get(group, group).lower().split()) for group in groups]
+        if len(set(found)) < len(found):
+            raise UsageError("encoder.prompt.answers: two groups have the same answer")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Prompted:
+    """N captions in their prompts, as numbers of words.
+
+    Words of training captions, of the template and of the answers have numbers; words that stand
+    only in other captions are unknown.
+
+    Attributes:
+        prompt: the template and the answers.
+        data: captions and the names of the groups.
+        train: rows that are learnt from.
+    """
+
+    prompt: Prompt
+    data: Labelled
+    train: IntArray
+
+    @cached_property
+    def vocabulary(self) -> Mapping[str, int]:
+        """Word to number: the frequent ones first, ties by the alphabet."""
+        own = self.data.captions.take(self.train)
+        ranked = [word for _, word in sorted(zip((-own.counts).tolist(), own.types, strict=True))]
+        # In an order of their own, so that the order of the groups does not move any weight.
+        answers = sorted({word for own in self._answers for word in own})
+        words = dict.fromkeys([*ranked, *self.prompt.before, *self.prompt.after, *answers])
+        words.pop(CAPTION, None)
+        return {word: number for number, word in enumerate(words, N_SPECIAL)}
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are, the specials included."""
+        return len(self.vocabulary) + N_SPECIAL
+
+    @cached_property
+    def _answers(self) -> list[tuple[str, ...]]:
+        return self.prompt.answers_of(self.data.classes)
+
+    @property
+    def answers(self) -> list[list[int]]:
+        """The numbers of each group's answer."""
+        return [[self.vocabulary[word] for word in words] for words in self._answers]
+
+    @cached_property
+    def _before(self) -> _Ragged:
+        return self._sequences([START], self.prompt.before)
+
+    @cached_property
+    def _after(self) -> _Ragged:
+        return self._sequences([], self.prompt.after)
+
+    def _sequences(self, first: Sequence[int], words: Iterable[str]) -> _Ragged:
+        numbers: list[int | None] = [*first, *(self.vocabulary.get(word) for word in words)]
+        place = numbers.index(None) if None in numbers else None  # the caption's, if it is here
+        table = np.array([self.vocabulary.get(w, UNKNOWN) for w in self.data.captions.types])
+        return _Ragged(numbers, place, self.data.captions, table.astype(np.int64))
+
+    @property
+    def lengths(self) -> IntArray:
+        """(N,) words that are read before the answer."""
+        return self._before.lengths
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
+        found = {"tokens": self._before.padded(rows), "lengths": self._before.lengths[rows]}
+        if self.prompt.after:
+            found["tail"] = self._after.padded(rows)
+            found["tail_lengths"] = self._after.lengths[rows]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Ragged:
+    """A line of fixed words with each caption in one place of it.
+
+    Attributes:
+        numbers: of the fixed words.
+        place: where among them the caption stands; None if it does not.
+        captions: N.
+        table: (V,) the number of each distinct word of theirs.
+    """
+
+    numbers: Sequence[int | None]
+    place: int | None
+    captions: Captions
+    table: IntArray
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) words of each line."""
+        if self.place is None:
+            return np.full(len(self.captions), len(self.numbers), np.int64)
+        return self.captions.lengths + len(self.numbers) - 1
+
+    def padded(self, rows: IntArray) -> IntArray:
+        """(B, L)."""
+        lines = [self._line(int(row)) for row in rows]
+        found = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)
+        for line, own in zip(found, lines, strict=True):
+            line[: len(own)] = own
+        return found
+
+    def _line(self, row: int) -> list[int]:
+        if self.place is None:
+            return [number for number in self.numbers if number is not None]
+        captions = self.captions
+        own = self.table[captions.tokens[captions.starts[row] : captions.starts[row + 1]]]
+        head, tail = self.numbers[: self.place], self.numbers[self.place + 1 :]
+        return [
+            *(n for n in head if n is not None),
+            *own.tolist(),
+            *(n for n in tail if n is not None),
+        ]

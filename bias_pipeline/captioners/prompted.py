@@ -1,0 +1,136 @@
+"""What all prompt-captioners share: a prompt, a way to see, and answers instead of vectors."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.captioners.prompt import Prompt, Prompted
+from bias_pipeline.captioners.sight import Seen, Sight
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.encoders.base import Head, IntArray, Items, NetEncoder
+from bias_pipeline.errors import NotApplicableError, UsageError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from bias_pipeline.inference.texts import Embedded
+
+
+class PromptCaptioner(NetEncoder):
+    """A captioner that is led to name the group; the head passes its answers on.
+
+    Its network gives (B, K) logarithms of how likely each answer is.
+    """
+
+    prompt: Prompt
+
+    @property
+    @abstractmethod
+    def sight(self) -> Sight:
+        """How it sees."""
+
+    @property
+    def sees(self) -> str:
+        """See the base."""
+        return self.sight.needs
+
+    def digest(self, data: Labelled) -> str:
+        """Of the captions and of what is to be seen with them."""
+        told = f"{data.digest} {self.sight.digest(data)}"
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def prepare(self, data: Labelled) -> Embedded | None:
+        """Read the pictures once, in one process."""
+        self.sight.read(data)
+        return None
+
+    def read(self, data: Labelled) -> PromptedItems:
+        """Captions and what is seen with them.
+
+        Raises:
+            NotApplicableError: if there are tasks to guess and no groups.
+        """
+        if data.multi_label:
+            raise NotApplicableError(
+                f"{data.name}: a prompted captioner names one group and guesses no tasks; choose "
+                "another encoder"
+            )
+        return PromptedItems(self.prompt, data, self.sight.read(data))
+
+
+@dataclass(frozen=True, eq=False)
+class PromptedItems(Items):
+    """N captions with what is seen, before any attacker."""
+
+    prompt: Prompt
+    data: Labelled
+    seen: Seen
+
+    def fit(self, train: IntArray) -> PromptedInputs:
+        """With numbers for the words of the captions that are learnt from."""
+        return PromptedInputs(Prompted(self.prompt, self.data, train), self.seen, train)
+
+
+@dataclass(frozen=True, eq=False)
+class PromptedInputs:
+    """What a prompted captioner takes: words and pictures.
+
+    Attributes:
+        words: captions in their prompts.
+        seen: with them.
+        train: rows that are learnt from.
+    """
+
+    words: Prompted
+    seen: Seen
+    train: IntArray
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) words before the answer."""
+        return self.words.lengths
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """Words and what is seen, by name."""
+        return {**self.words.batch(rows), **self.seen.batch(np.asarray(rows))}
+
+
+@dataclass(frozen=True)
+class Answers(Head):
+    """``head=answers``: the captioner's own vocabulary has answered; nothing is put on top.
+
+    Attributes:
+        renormalise: whether the groups' answers share all of the probability, as if the captioner
+            could say nothing else. ImageCaptioner2 leaves that open. Otherwise the probability is
+            the answer's among all words, and the rest belongs to no group.
+    """
+
+    renormalise: bool = True
+
+    def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
+        """One number a group, and one for all other words where answers do not share them."""
+        if not exclusive:
+            raise UsageError("head=answers is of a captioner that names one group, not of tasks")
+        return n_classes
+
+    def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
+        """What passes (B, K) logarithms on.
+
+        Raises:
+            UsageError: if the encoder gives vectors and no answers.
+        """
+        from bias_pipeline.captioners.answer_nets import AnswersNet
+
+        if n_inputs != n_outputs:
+            raise UsageError(
+                "head=answers is of encoders that name groups (encoder=sat); choose head=mlp3"
+            )
+        return AnswersNet(renormalise=self.renormalise)

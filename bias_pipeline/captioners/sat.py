@@ -1,0 +1,93 @@
+"""``encoder=sat``: Show, Attend and Tell (Xu et al. 2015) as a captioner that is prompted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bias_pipeline.captioners.designs import DESIGNS
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.prompted import PromptCaptioner, PromptedInputs
+from bias_pipeline.captioners.sight import AnnotationSight, PixelSight, Sight
+from bias_pipeline.declared import Count, Dropout, NotNegative, Range
+
+if TYPE_CHECKING:
+    from bias_pipeline.captioners.sat_net import SatNet
+
+VERSION = 1  # raise it whenever any prediction changes
+ANNOTATIONS = "annotations"
+
+Side = Annotated[int, Range(low=32, high=1024)]
+
+
+@dataclass(frozen=True)
+class Sat(PromptCaptioner):
+    """A description of the network; :meth:`build` makes it, with PyTorch.
+
+    Attributes:
+        prompt: what leads it to name the group.
+        recipe: whose network: the ``paper``'s, that of a widely used ``tutorial`` in PyTorch, or
+            ``artemis``', which differs from it in sizes and in where next words begin.
+        backbone: what sees: ``own``, a small convolutional network trained from scratch with the
+            rest; ``annotations``, the data set's objects.
+        side: pictures are squeezed into a square of so many pixels.
+        width: channels of the own network's first layer, or a fourth of the numbers that describe
+            an object.
+        embedding_dim: size of a word's vector.
+        hidden_dim: size of the state.
+        attention_dim: size in which regions and state are compared.
+        dropout: on the state before the next word, in [0, 1).
+        attention_penalty: weight of attention that is not spread over all regions by the end
+            (the paper's equation 14).
+        he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2 does; else as
+            PyTorch draws them.
+        cache: folder of the pictures as arrays, None to keep none.
+    """
+
+    prompt: Prompt
+    recipe: Literal["paper", "tutorial", "artemis"] = "paper"
+    backbone: Literal["own", "annotations"] = "own"
+    side: Side = 64
+    width: Count = 16
+    embedding_dim: Count = 64
+    hidden_dim: Count = 128
+    attention_dim: Count = 64
+    dropout: Dropout = 0.5
+    attention_penalty: NotNegative = 0.0
+    he: bool = False
+    cache: str | None = None
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """What decides its predictions; where pictures are kept does not."""
+        own = asdict(self)
+        for key in ("cache", "backbone", "side", "width"):
+            own.pop(key)
+        return {"version": VERSION, **own, "sight": dict(self.sight.spec)}
+
+    @property
+    def sight(self) -> Sight:
+        """How it sees."""
+        if self.backbone == ANNOTATIONS:
+            return AnnotationSight(4 * self.width)
+        return PixelSight(self.side, self.width, cache=self.cache)
+
+    def build(self, inputs: PromptedInputs) -> SatNet:
+        """A network with fresh weights."""
+        from bias_pipeline.captioners.sat_net import SatNet
+
+        seeing = self.sight.build(inputs.seen, inputs.train)
+        own = asdict(self)
+        keys = (
+            "embedding_dim",
+            "hidden_dim",
+            "attention_dim",
+            "dropout",
+            "attention_penalty",
+            "he",
+        )
+        words = inputs.words
+        return SatNet(
+            seeing, words.size, words.answers, DESIGNS[self.recipe], **{k: own[k] for k in keys}
+        )

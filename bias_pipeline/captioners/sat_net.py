@@ -1,0 +1,236 @@
+"""Show, Attend and Tell, prompted (Xu et al. 2015). Needs PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.captioners.designs import Design
+from bias_pipeline.captioners.prompt import PAD
+
+
+class State(NamedTuple):
+    """Where the recurrent network is: (B, H) its output and its cell."""
+
+    hidden: Tensor
+    cell: Tensor
+
+
+class Step(NamedTuple):
+    """What one word led to: the state, (B, D) the regions looked at, (B, R) how much at each."""
+
+    state: State
+    context: Tensor
+    weights: Tensor
+
+
+class Looked(NamedTuple):
+    """What each step needs that is the same for all steps of a batch.
+
+    Attributes:
+        regions: (B, R, D).
+        keys: (B, R, A) regions as they are compared with the state.
+        present: (B, R) which of them are there.
+        by_state: weights and biases of all that is linear in the state, as one.
+    """
+
+    regions: Tensor
+    keys: Tensor
+    present: Tensor
+    by_state: tuple[Tensor, Tensor]
+
+
+class SatNet(nn.Module):
+    """Reads a picture and a prompt word by word, and says how likely each answer is to follow.
+
+    Args:
+        seeing: pictures to regions, see :mod:`bias_pipeline.captioners.sight_nets`.
+        n_words: size of the vocabulary, the specials included.
+        answers: K lists of the numbers of words that name each group.
+        design: which published version.
+        embedding_dim: these and the others: see :class:`~bias_pipeline.captioners.sat.Sat`.
+
+    Attributes:
+        penalty: what the last batch's attention adds to the loss.
+        together: pictures that are looked at together when it predicts.
+    """
+
+    together = 256
+
+    def __init__(
+        self,
+        seeing: nn.Module,
+        n_words: int,
+        answers: Sequence[Sequence[int]],
+        design: Design,
+        *,
+        embedding_dim: int,
+        hidden_dim: int,
+        attention_dim: int,
+        dropout: float,
+        attention_penalty: float,
+        he: bool,
+    ) -> None:
+        super().__init__()
+        self.seeing, self.design = seeing, design
+        self.answers = [list(own) for own in answers]
+        self.output_dim = len(answers)
+        self.attention_penalty = attention_penalty
+        self.penalty: Tensor | float = 0.0
+        region_dim = int(seeing.output_dim)  # type: ignore[arg-type]
+        self.vectors = nn.Embedding(n_words, embedding_dim, padding_idx=PAD)
+        self.region_key = nn.Linear(region_dim, attention_dim)
+        self.state_key = nn.Linear(hidden_dim, attention_dim)
+        self.score = nn.Linear(attention_dim, 1)
+        self.first_hidden = nn.Linear(region_dim, hidden_dim)
+        self.first_cell = nn.Linear(region_dim, hidden_dim)
+        self.gate = nn.Linear(hidden_dim, region_dim)
+        self.cell = nn.LSTMCell(embedding_dim + region_dim, hidden_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.next_word = nn.Linear(embedding_dim if design.deep_output else hidden_dim, n_words)
+        if design.deep_output:
+            self.from_state = nn.Linear(hidden_dim, embedding_dim)
+            self.from_context = nn.Linear(region_dim, embedding_dim)
+        if he:
+            self.apply(_he)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        tail: Tensor | None = None,
+        tail_lengths: Tensor | None = None,
+        **picture: Tensor,
+    ) -> Tensor:
+        """(B, K) logarithms of how likely each answer, and what follows it, is.
+
+        Args:
+            tokens: (B, L) the words before the answer.
+            lengths: (B,) how many there are.
+            tail: (B, M) the words after the answer, None if there are none.
+            tail_lengths: (B,) how many there are.
+            picture: what :attr:`seeing` takes.
+        """
+        looked = self._look(*self.seeing(**picture))
+        step = self._start(looked)
+        total = torch.zeros_like(looked.present, dtype=torch.float32)
+        read = self._read(tokens)
+        shortest = int(lengths.min())
+        for place in range(tokens.shape[1]):
+            after = self._step(read[:, place], step.state, looked)
+            if place < shortest:
+                step, total = after, total + after.weights
+            else:
+                live = place < lengths
+                step, total = _chosen(live, after, step), total + after.weights * live[:, None]
+        self.penalty = self._unevenness(total, looked.present)
+        last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
+        words = self._words(step, last)
+        if tail is None and all(len(own) == 1 for own in self.answers):
+            return words[:, [own[0] for own in self.answers]]
+        found = [
+            self._followed(own, step, words, looked, tail, tail_lengths) for own in self.answers
+        ]
+        return torch.stack(found, dim=1)
+
+    def _look(self, regions: Tensor, present: Tensor) -> Looked:
+        """Regions (B, R, D) of which some are present, (B, R), made ready for all steps."""
+        linear = (self.state_key, self.gate)
+        weights = torch.cat([self.cell.weight_hh, *(own.weight for own in linear)])
+        biases = torch.cat([self.cell.bias_hh, *(own.bias for own in linear)])
+        return Looked(regions, self.region_key(regions), present, (weights, biases))
+
+    def _start(self, looked: Looked) -> Step:
+        """The state before any word, from the mean region."""
+        share = looked.present.to(looked.regions.dtype)[..., None]
+        mean = (looked.regions * share).sum(dim=1) / share.sum(dim=1)
+        hidden, cell = self.first_hidden(mean), self.first_cell(mean)
+        if self.design.bent_start:
+            hidden, cell = torch.tanh(hidden), torch.tanh(cell)
+        return Step(State(hidden, cell), mean, share[..., 0])
+
+    def _read(self, words: Tensor) -> Tensor:
+        """What words (...) add to the gates of the cell, (..., 4 H)."""
+        size = self.vectors.embedding_dim
+        own = self.vectors(words)
+        return nn.functional.linear(own, self.cell.weight_ih[:, :size], self.cell.bias_ih)
+
+    def _step(self, read: Tensor, state: State, looked: Looked) -> Step:
+        """Read one word, given as (B, 4 H), and look at the regions (the paper's eq. 1 to 6)."""
+        size = self.vectors.embedding_dim
+        hidden_dim, key_dim = self.cell.hidden_size, looked.keys.shape[2]
+        ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
+        by_state = nn.functional.linear(state.hidden, *looked.by_state)
+        recurrent, key, gate = by_state.tensor_split(ends, dim=1)
+        bend = torch.tanh if self.design.tanh else torch.relu
+        scores = self.score(bend(looked.keys + key[:, None])).squeeze(2).float()
+        weights = scores.masked_fill(~looked.present, -torch.inf).softmax(dim=1)
+        context = (weights.to(looked.regions.dtype)[:, None] @ looked.regions).squeeze(1)
+        context = torch.sigmoid(gate) * context
+        gates = read + recurrent + nn.functional.linear(context, self.cell.weight_ih[:, size:])
+        let_in, forget, new, out = gates.chunk(4, dim=1)
+        cell = torch.sigmoid(forget) * state.cell + torch.sigmoid(let_in) * torch.tanh(new)
+        return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
+
+    def _words(self, step: Step, last: Tensor) -> Tensor:
+        """(B, V) logarithms of how likely each word is to follow the last one, (B,)."""
+        state = self.dropout(step.state.hidden)
+        if self.design.deep_output:
+            seen = self.from_context(step.context)
+            state = self.dropout(self.vectors(last) + self.from_state(state) + seen)
+        return self.next_word(state).float().log_softmax(dim=1)
+
+    def _followed(
+        self,
+        answer: Sequence[int],
+        step: Step,
+        words: Tensor,
+        looked: Looked,
+        tail: Tensor | None,
+        tail_lengths: Tensor | None,
+    ) -> Tensor:
+        """(B,) how likely an answer of several words is, with all that follows it."""
+        n_rows = len(words)
+        own = torch.tensor(answer, device=words.device).expand(n_rows, -1)
+        follows = own if tail is None else torch.cat([own, tail], dim=1)
+        lengths = torch.full((n_rows,), len(answer), device=words.device)
+        if tail_lengths is not None:
+            lengths = lengths + tail_lengths
+        likely = torch.zeros(n_rows, device=words.device)
+        for place in range(follows.shape[1]):
+            word = follows[:, place]
+            live = place < lengths
+            own_likely = words.gather(1, word[:, None]).squeeze(1)
+            likely = likely + torch.where(live, own_likely, torch.zeros_like(own_likely))
+            if place + 1 < follows.shape[1]:
+                step = self._step(self._read(word), step.state, looked)
+                words = self._words(step, word)
+        return likely
+
+    def _unevenness(self, total: Tensor, present: Tensor) -> Tensor | float:
+        """How far from 1 the attention to each region adds up (the paper's equation 14)."""
+        if not self.attention_penalty:
+            return 0.0
+        off = ((1 - total) ** 2) * present
+        return self.attention_penalty * (off.sum(dim=1) / present.sum(dim=1)).mean()
+
+
+def _chosen(live: Tensor, after: Step, before: Step) -> Step:
+    """After the word where there was one, (B,), else as before."""
+    own = live[:, None]
+    hidden, cell = (
+        torch.where(own, a.to(b.dtype), b) for a, b in zip(after.state, before.state, strict=True)
+    )
+    context = torch.where(own, after.context.to(before.context.dtype), before.context)
+    return Step(State(hidden, cell), context, after.weights)
+
+
+def _he(module: nn.Module) -> None:
+    """Weights as He et al. (2015) draw them for layers with ReLU; biases zero."""
+    if isinstance(module, nn.Linear | nn.Conv2d):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

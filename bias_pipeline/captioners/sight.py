@@ -1,0 +1,207 @@
+"""What a captioner sees: the pixels of a picture, or a list of what is annotated in it."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.pictures import Pictures, Pixels
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.pixels import pixel_table
+
+if TYPE_CHECKING:
+    from torch import nn
+
+NOTHING = 0  # the number that fills short lists of objects up
+
+
+class Seen(ABC):
+    """What is seen in the pictures of N captions."""
+
+    @abstractmethod
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """Name to (B, ...) what the network of :meth:`Sight.build` takes by name."""
+
+
+class Sight(ABC):
+    """A way to see.
+
+    Attributes:
+        needs: what a data set must have, ``pictures`` or ``objects``.
+    """
+
+    needs: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides what is seen, as plain data."""
+
+    @abstractmethod
+    def digest(self, data: Labelled) -> str:
+        """SHA-256 (hex) of what there is to be seen."""
+
+    @abstractmethod
+    def read(self, data: Labelled) -> Seen:
+        """What is seen; computed once for whoever asks."""
+
+    @abstractmethod
+    def build(self, seen: Seen, train: IntArray) -> nn.Module:
+        """A network with fresh weights: the arrays of a batch to regions (B, R, ``output_dim``)."""
+
+
+def pictures_of(data: Labelled) -> Pictures:
+    """The pictures of N captions.
+
+    Raises:
+        NotApplicableError: if there are none.
+    """
+    if data.pictures is None:
+        raise NotApplicableError(
+            f"{data.name}: this encoder looks at pictures, and there are none here; name their "
+            "folder (dataset.images=DIR) and use metric=imagecaptioner2, or choose an encoder of "
+            "texts"
+        )
+    return data.pictures
+
+
+@dataclass(frozen=True)
+class PixelSight(Sight):
+    """A small convolutional network, trained from scratch with the captioner.
+
+    Attributes:
+        side: pictures are squeezed into a square of so many pixels.
+        width: channels of its first layer; each following one has twice as many, up to four times.
+        grid: regions a side.
+        cache: folder of the pictures as arrays, None to keep none.
+    """
+
+    needs: ClassVar[str] = "pictures"
+
+    side: int
+    width: int
+    grid: int = 8
+    cache: str | None = None
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """All but where pictures are kept."""
+        own = {"side": self.side, "width": self.width, "grid": self.grid}
+        return {"sees": "pixels", "version": PIXELS_VERSION, **own}
+
+    def digest(self, data: Labelled) -> str:
+        """Of the pictures, their edits included."""
+        return pictures_of(data).digest
+
+    def read(self, data: Labelled) -> PixelsSeen:
+        """The pictures as arrays."""
+        return PixelsSeen(pixel_table(pictures_of(data), self.side, self.cache))
+
+    def build(self, seen: Seen, train: IntArray) -> nn.Module:
+        """See :class:`~bias_pipeline.captioners.sight_nets.Convolutions`."""
+        del seen, train
+        from bias_pipeline.captioners.sight_nets import Convolutions
+
+        return Convolutions(self.side, self.width, self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class PixelsSeen(Seen):
+    """Pictures as arrays.
+
+    Attributes:
+        table: (N, side, side, 3).
+    """
+
+    table: Pixels
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``pixels`` (B, 3, side, side) uint8."""
+        return {"pixels": np.ascontiguousarray(self.table[rows].transpose(0, 3, 1, 2))}
+
+
+@dataclass(frozen=True)
+class AnnotationSight(Sight):
+    """Regions without pixels: the objects that the data set says are in a picture.
+
+    Ours: no paper sees so little. It makes the metric of pictures run where labels and objects are
+    at hand and pictures are not.
+
+    Attributes:
+        size: numbers an object is described by.
+    """
+
+    needs: ClassVar[str] = "objects"
+
+    size: int
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The size."""
+        return {"sees": "annotations", "size": self.size}
+
+    def digest(self, data: Labelled) -> str:
+        """Of the objects."""
+        told = repr([sorted(own) for own in _objects_of(data)])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def read(self, data: Labelled) -> ObjectsSeen:
+        """The lists of objects."""
+        return ObjectsSeen(_objects_of(data))
+
+    def build(self, seen: Seen, train: IntArray) -> nn.Module:
+        """A vector for each kind of object."""
+        del train
+        assert isinstance(seen, ObjectsSeen)
+        from bias_pipeline.captioners.sight_nets import Listed
+
+        return Listed(len(seen.names) + 1, self.size, NOTHING)
+
+
+def _objects_of(data: Labelled) -> Sequence[frozenset[str]]:
+    if data.objects is None:
+        raise NotApplicableError(
+            f"{data.name}: encoder.backbone=annotations sees the objects of a data set, and there "
+            "are none here (dataset.instances=FILE)"
+        )
+    return data.objects
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectsSeen(Seen):
+    """Lists of objects.
+
+    Attributes:
+        objects: of each of N captions' images.
+    """
+
+    objects: Sequence[frozenset[str]]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All objects by name, sorted."""
+        return sorted({name for own in self.objects for name in own})
+
+    @cached_property
+    def _numbers(self) -> IntArray:
+        """(N, R) their numbers, from 1 on, filled up; an empty list holds nothing."""
+        number = {name: place for place, name in enumerate(self.names, 1)}
+        widest = max((len(own) for own in self.objects), default=0)
+        table = np.full((len(self.objects), max(widest, 1)), NOTHING, np.int64)
+        for line, own in zip(table, self.objects, strict=True):
+            line[: len(own)] = sorted(number[name] for name in own)
+        return table
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``objects`` (B, R)."""
+        return {"objects": self._numbers[rows]}

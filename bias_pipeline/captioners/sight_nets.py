@@ -1,0 +1,64 @@
+"""The networks behind what a captioner sees. Needs PyTorch.
+
+All return regions (B, R, ``output_dim``) and which of them are there, (B, R).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+Regions = tuple[Tensor, Tensor]
+
+
+class Convolutions(nn.Module):
+    """Layers of 3 x 3 convolutions, each of which halves the picture until the grid is reached.
+
+    Args:
+        side: of the square picture in pixels.
+        width: channels of the first layer.
+        grid: regions a side.
+    """
+
+    def __init__(self, side: int, width: int, grid: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        n_inputs, n_outputs = 3, width
+        while side > grid:
+            layers += [
+                nn.Conv2d(n_inputs, n_outputs, 3, stride=2, padding=1, bias=False),
+                nn.BatchNorm2d(n_outputs),
+                nn.ReLU(),
+            ]
+            n_inputs, n_outputs = n_outputs, min(2 * n_outputs, 4 * width)
+            side = -(-side // 2)
+        self.layers = nn.Sequential(*layers)
+        self.output_dim = n_inputs
+
+    def forward(self, pixels: Tensor) -> Regions:
+        """(B, 3, S, S) uint8 to regions."""
+        seen = self.layers(pixels.float() / 127.5 - 1)
+        regions = seen.flatten(2).transpose(1, 2)
+        return regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device)
+
+
+class Listed(nn.Module):
+    """A vector for each kind of object, and one for a picture without any.
+
+    Args:
+        n_kinds: how many there are, nothing included.
+        size: of the vectors.
+        nothing: the number that stands for nothing.
+    """
+
+    def __init__(self, n_kinds: int, size: int, nothing: int) -> None:
+        super().__init__()
+        self.nothing = nothing
+        self.vectors = nn.Embedding(n_kinds, size)
+        self.output_dim = size
+
+    def forward(self, objects: Tensor) -> Regions:
+        """(B, R) numbers to regions."""
+        present = objects != self.nothing
+        present[:, 0] = True  # of an empty list, nothing itself
+        return self.vectors(objects), present

@@ -1,0 +1,202 @@
+"""The pictures of a data set's images, and files that say what is where in them.
+
+Formats: COCO's instances and its results, which detectors write (Lin et al., ECCV 2014).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.corpus.pictures import Region
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.tables import Rows, check_file
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.vision.photos import find_photos
+
+WHAT = (
+    "COCO instances {images, categories, annotations: [{image_id, category_id, bbox, "
+    "segmentation}, ...]}, or results [{image_id, category_id, bbox, segmentation, score}, ...]"
+)
+# Results name categories by COCO's numbers alone.
+_COCO = {str(known.id): name for name, known in CATEGORIES.items()}
+_FEWEST = 6  # numbers of a polygon
+_UNKNOWN = (0, 0)  # a size: that of the picture's file
+
+Regions = Mapping[str, tuple[Region, ...]]
+
+
+@dataclass(frozen=True)
+class PictureFiles:
+    """Pictures by image id, and what is known to be in them.
+
+    Attributes:
+        photos: image id to file.
+        regions: image id to what is where in it; images that nobody looked at are absent.
+    """
+
+    photos: Mapping[str, Path] = field(default_factory=dict)
+    regions: Regions = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, images: Path | None, regions: Path | None, instances: Path | None
+    ) -> PictureFiles:
+        """Find pictures and read annotations; nothing where no folder is named.
+
+        Args:
+            images: folder of the pictures.
+            regions: the file that says what is where.
+            instances: the data set's file of objects, which may say it too.
+        """
+        if images is None:
+            return cls()
+        source = check_file(regions, "dataset.regions") if regions else instances
+        if source is None or (not regions and source.suffix != ".json"):
+            return cls(find_photos(images))
+        return cls(find_photos(images), regions_by_id(source))
+
+    def photo(self, image: str) -> Path | None:
+        """The picture of an image; files have short ids whatever other files write."""
+        return self.photos.get(short_id(image))
+
+    def regions_of(self, image: str) -> tuple[Region, ...] | None:
+        """What is known to be in it, None if nobody looked."""
+        return self.regions.get(short_id(image))
+
+
+def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:
+    """What is where in each image that the file speaks of.
+
+    An annotation with neither box nor outline says nothing of where.
+
+    Raises:
+        DataError: naming the annotation that cannot be used.
+    """
+    data = load_json(path, what=WHAT)
+    if isinstance(data, list):
+        rows = Rows(path, "entry", None, _entries(data, path, ""))
+        return _collected(rows, _COCO, {})
+    whole = expect(data, dict, path, "")
+    images, categories, annotations = (
+        Rows(path, f"{key} entry", None, _entries(whole.get(key), path, key))
+        for key in ("images", "categories", "annotations")
+    )
+    sizes = {short_id(images.id(n, row, "id")): _size(row) for n, row in images.items}
+    names = {
+        categories.id(n, row, "id"): categories.text(n, row, "name") for n, row in categories.items
+    }
+    return _collected(annotations, names, sizes)
+
+
+def _entries(entries: object, path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, entry in enumerate(expect(entries, list, path, place)):
+        yield number, expect(entry, dict, path, f"{place}[{number}]")
+
+
+def _size(row: Mapping[str, Any]) -> tuple[int, int]:
+    height, width = row.get("height"), row.get("width")
+    if type(height) is int and type(width) is int and height > 0 and width > 0:
+        return height, width
+    return _UNKNOWN
+
+
+def _collected(
+    rows: Rows, names: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[Region, ...]]:
+    """Regions by image; where annotations say no place, nobody knows what is where."""
+    found: dict[str, list[Region]] = {image: [] for image in sizes}
+    placeless = set()
+    for number, row in rows.items:
+        image = short_id(rows.id(number, row, "image_id"))
+        category = rows.id(number, row, "category_id")
+        if category not in names:
+            rows.refuse(number, f"category_id {category} is none of the categories")
+        region = _region(rows, number, row, names[category], sizes.get(image, _UNKNOWN))
+        if region is None:
+            placeless.add(image)
+        else:
+            found.setdefault(image, []).append(region)
+    return {image: tuple(own) for image, own in found.items() if own or image not in placeless}
+
+
+def _region(
+    rows: Rows, number: int, row: Mapping[str, Any], category: str, size: tuple[int, int]
+) -> Region | None:
+    outline = row.get("segmentation") or None
+    polygons: tuple[tuple[float, ...], ...] = ()
+    counts = b""
+    if isinstance(outline, list):
+        polygons = tuple(_polygon(rows, number, points) for points in outline)
+    elif outline is not None:
+        counts, own = _run_lengths(rows, number, outline)
+        if size not in (_UNKNOWN, own):
+            rows.refuse(
+                number,
+                f"its mask is of {own[1]} x {own[0]} pixels, its image of {size[1]} x {size[0]}",
+            )
+        size = own
+    if row.get("bbox") is not None:
+        box = _numbers(rows, number, row["bbox"], "bbox")
+        if len(box) != 4 or box[2] < 0 or box[3] < 0:
+            rows.refuse(number, "bbox must be four numbers: left, top, width, height")
+    elif polygons or counts:
+        box = _box_of(polygons, counts, size)
+    else:
+        return None
+    score = row.get("score", 1.0)
+    if not isinstance(score, int | float) or not 0 <= score <= 1:
+        rows.refuse(number, f"score {score!r} is not from 0 to 1")
+    return Region(category, (box[0], box[1], box[2], box[3]), size, polygons, counts, float(score))
+
+
+def _polygon(rows: Rows, number: int, points: object) -> tuple[float, ...]:
+    found = _numbers(rows, number, points, "segmentation")
+    if len(found) < _FEWEST or len(found) % 2:
+        rows.refuse(number, "a polygon of segmentation needs three points or more, x and y each")
+    return found
+
+
+def _numbers(rows: Rows, number: int, values: object, key: str) -> tuple[float, ...]:
+    own: list[Any] = values if isinstance(values, list) else [None]
+    if not all(type(v) in (int, float) and math.isfinite(v) for v in own):
+        rows.refuse(number, f"{key} must be a list of numbers")
+    return tuple(float(value) for value in own)
+
+
+def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple[int, int]]:
+    """Run lengths as COCO's tools compress them, and height and width of their mask."""
+    own = outline if isinstance(outline, Mapping) else {}
+    size, counts = own.get("size"), own.get("counts")
+    if not (
+        isinstance(size, list) and len(size) == 2 and all(type(s) is int and s > 0 for s in size)
+    ):
+        rows.refuse(number, "segmentation is neither polygons nor {size: [height, width], counts}")
+    shape = (size[0], size[1])
+    if isinstance(counts, str):
+        return counts.encode(), shape
+    if not isinstance(counts, list) or not all(type(c) is int and c >= 0 for c in counts):
+        rows.refuse(number, "counts of segmentation are neither text nor whole numbers")
+    if sum(counts) != shape[0] * shape[1]:
+        rows.refuse(number, f"its run lengths do not fill {shape[1]} x {shape[0]} pixels")
+    from pycocotools import mask as coco
+
+    coded: Any = {"size": list(shape), "counts": list(counts)}
+    return coco.frPyObjects(coded, *shape)["counts"], shape
+
+
+def _box_of(
+    polygons: Sequence[Sequence[float]], counts: bytes, size: tuple[int, int]
+) -> tuple[float, ...]:
+    if counts:
+        from pycocotools import mask as coco
+
+        coded: Any = {"size": list(size), "counts": counts}
+        return tuple(float(value) for value in coco.toBbox(coded))
+    across = [x for points in polygons for x in points[::2]]
+    down = [y for points in polygons for y in points[1::2]]
+    return min(across), min(down), max(across) - min(across), max(down) - min(down)

@@ -1,0 +1,1 @@
+"""The pixels of ``scenes``: pictograms, with a mask for each thing."""

@@ -1,0 +1,222 @@
+"""ImageCaptioner2: does a captioner leak the attribute to one who sees the masked picture too?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.predictions import Labelled, Predictions
+from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.declared import Count, Share
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.metrics.attack.attacked import Attack
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.base import PICTURES, Cost, MetricInfo, Part, Reading
+from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.sources import BAKR_2023
+from bias_pipeline.scoring import Scoring
+from bias_pipeline.stats.bootstrap import Bootstrap, Combination
+from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
+
+Mask = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+Leak = Literal["masked", "silhouette", "blank"]
+LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
+
+
+class ImageCaptioner2(CaptionAttack):
+    """B_amp = B_m - B_d (Bakr et al. 2023, section 4).
+
+    The attacker is a captioner that sees the picture, people masked, reads a caption, the group's
+    words masked, and then a prompt ("Therefore, the gender is"); B is the mean probability of the
+    true answer on held-out images (eq. 2), ``model`` B_m with the captioner's captions, ``human``
+    B_d with people's, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their
+    difference on the images that have both. Parts beside LIC's:
+
+    * ``score:accuracy``, ``score:lic``: the same predictions under the other scoring functions of
+      Table 2, whose columns are Leakage, LIC and its own;
+    * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): what an attacker gets without
+      any caption from the masked picture, from the outline of what is masked, and from a blank
+      picture. What is left in the picture is shown to both sides, so it raises B_m and B_d alike;
+      an outline that tells the group, or a mask that is too small, shows here.
+
+    The paper does not say how many of an image's human captions B_d uses (``positions``), whether
+    the probability is shared among the answers alone (``renormalise_answers``), the learning rate,
+    the size of pictures or the number of runs.
+
+    Args:
+        image_masking: what of pictures attackers are not shown.
+        renormalise_answers: whether the answers share all of the probability.
+        leaks: which leaks are measured, any of ``masked``, ``silhouette`` and ``blank``.
+        settings: see :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`.
+
+    Example:
+        >>> ImageCaptioner2.info.neutral
+        0.0
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="imagecaptioner2",
+        title="ImageCaptioner2",
+        version=1,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        family="attack",
+        question="leakage",
+        sources={BAKR_2023: "eq. 2"},
+        needs=(PICTURES,),
+        cost=Cost(per_caption=0.0, per_attacked=1e-2),
+        says={
+            "score": "who sees the picture without people is surer of the {attribute} than with "
+            "people's captions",
+        },
+        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        source_identifying=True,
+        learnable=True,
+        amplification=True,
+        full_context=True,
+        image=True,
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        transforms: Sequence[Transform],
+        image_masking: ImageMasking,
+        probe: Probe,
+        split: SplitRule,
+        scoring: Scoring,
+        stats: Bootstrap,
+        relation: str = "difference",
+        positions: Count = 1,
+        sides: Sequence[str] = SIDES,
+        wordless_limit: Share = 0.5,
+        renormalise_answers: bool = True,
+        leaks: Sequence[Leak] = LEAKS,
+    ) -> None:
+        super().__init__(
+            attribute,
+            transforms,
+            probe,
+            split,
+            scoring,
+            stats,
+            relation,
+            positions,
+            sides,
+            wordless_limit,
+        )
+        if not probe.encoder.sees:
+            raise UsageError(
+                "metric=imagecaptioner2 is of attackers that see pictures; choose encoder=sat"
+            )
+        self.image_masking = image_masking
+        self.renormalise_answers = renormalise_answers
+        self.leaks = tuple(leaks)
+
+    def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+        """The corpus with words and pictures masked."""
+        return self.image_masking(applied(transforms, corpus))
+
+    def attackable(self, ready: Corpus) -> Mask:
+        """(N,) images whose picture can be shown.
+
+        Raises:
+            NotApplicableError: if none can.
+        """
+        if self.probe.encoder.sees == "objects":
+            if ready.objects is None:
+                raise NotApplicableError(
+                    f"dataset {ready.dataset!r} does not say what is in its pictures, which "
+                    "encoder.backbone=annotations sees"
+                )
+            return np.ones(len(ready), bool)
+        if ready.pictures is None:
+            raise NotApplicableError(
+                f"dataset {ready.dataset!r} has no pictures here (dataset.images=DIR); "
+                "encoder=sat encoder.backbone=annotations sees its objects instead"
+            )
+        return ready.pictures.present
+
+    def shown(self, data: Labelled, ready: Corpus) -> Labelled:
+        """The pictures, or the objects, of the captions' images."""
+        rows = data.captions.image_rows
+        return replace(
+            data,
+            pictures=None if ready.pictures is None else ready.pictures.take(rows),
+            objects=self._objects(ready, rows),
+        )
+
+    def _objects(self, ready: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
+        """What is to be seen of the objects of some images."""
+        if ready.objects is None:
+            return None
+        hides = self.image_masking.hides
+        return [frozenset(o for o in ready.objects[row] if not hides(o)) for row in rows.tolist()]
+
+    def predictions(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
+        """Probabilities of the groups' answers; what belongs to other words is left out."""
+        found = super().predictions(data, splits)
+        return replace(found, probs=tuple(own[:, : data.n_classes] for own in found.probs))
+
+    def _combinations(self) -> dict[PartName, Combination]:
+        """The headline under the other scoring functions of Table 2 too."""
+        return {
+            **super()._combinations(),
+            PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
+                self.relation.of(m_right, h_right)
+            ),
+            PartName("score", detail="lic"): lambda m, h, _, __, m_lic, h_lic: self.relation.of(
+                m_lic, h_lic
+            ),
+        }
+
+    def further(self, attack: Attack, images: Mask) -> Mapping[str, Part]:
+        """What attackers get without a caption."""
+        parts: dict[str, Part] = {}
+        for kind in self.leaks:
+            data = self._uncaptioned(kind, attack.ready, np.flatnonzero(images))
+            if data is None:
+                continue
+            table = ScoreTable.of([attack.attack(data)], self.scoring)
+            name = PartName("leak", detail=kind)
+            estimate = self.stats.estimate([table], {name: lambda own: own}, attack.ready.keys)
+            parts[name] = self._scored(self._part(estimate[name], attack.ready, "model", images))
+        return parts
+
+    def _uncaptioned(self, kind: str, ready: Corpus, rows: IntArray) -> Labelled | None:
+        """Pictures alone; None where there is no such picture."""
+        grouping = ready.groupings[self.attribute.name]
+        captions = Captions.from_texts([""] * len(rows), rows.tolist())
+        data = Labelled(
+            f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
+        )
+        if self.probe.encoder.sees == "objects":
+            return None if kind == "silhouette" else self._listed(data, kind, ready)
+        assert ready.pictures is not None
+        own = ready.pictures.take(rows)
+        if kind == "silhouette":
+            if not own.edits:
+                return None
+            own = replace(own, edits=(*own.edits[:-1], Silhouette(self.image_masking)))
+        elif kind == "blank":
+            own = own.edited(Blank())
+        return replace(data, pictures=own)
+
+    def _listed(self, data: Labelled, kind: str, ready: Corpus) -> Labelled:
+        """Objects alone."""
+        rows = data.captions.image_rows
+        nothing = [frozenset[str]()] * len(rows)
+        return replace(data, objects=nothing if kind == "blank" else self._objects(ready, rows))

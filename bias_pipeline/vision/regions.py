@@ -1,0 +1,132 @@
+"""Where things are in a picture, as masks of its pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.pictures import Region
+
+Mask = npt.NDArray[np.bool_]
+
+
+def outline_mask(region: Region, height: int, width: int) -> Mask:
+    """(height, width) the pixels within a region's outline, scaled from the annotated picture.
+
+    Args:
+        region: one that is outlined.
+        height: of the picture that is read.
+        width: of the picture that is read.
+
+    Raises:
+        ValueError: if the outline is none, such as run lengths of another size.
+    """
+    rows, columns = region.size
+    if region.counts:
+        return _scaled(_decoded(region.counts, rows, columns), height, width)
+    from pycocotools import mask as coco
+
+    scaled = [_points(points, width / columns, height / rows) for points in region.polygons]
+    coded = coco.merge(coco.frPyObjects(scaled, height, width))
+    return _decoded(coded["counts"], height, width)
+
+
+def box_mask(region: Region, height: int, width: int) -> Mask:
+    """(height, width) the pixels that a region's box touches, within the picture.
+
+    Example:
+        >>> region = Region("person", (1, 0, 1, 2), (2, 4))
+        >>> box_mask(region, 2, 4).astype(int).tolist()
+        [[0, 1, 0, 0], [0, 1, 0, 0]]
+    """
+    rows, columns = region.size
+    left, top, wide, high = region.box
+    mask = np.zeros((height, width), bool)
+    first_row, last_row = _ends(top, high, height / rows)
+    first_column, last_column = _ends(left, wide, width / columns)
+    mask[first_row:last_row, first_column:last_column] = True
+    return mask
+
+
+def region_mask(region: Region, height: int, width: int) -> Mask:
+    """The outline where there is one, else the box."""
+    return (outline_mask if region.outlined else box_mask)(region, height, width)
+
+
+def union(masks: Iterable[Mask], height: int, width: int) -> Mask:
+    """The pixels of any of the masks."""
+    found = np.zeros((height, width), bool)
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def grown(mask: Mask, pixels: int) -> Mask:
+    """A mask and what lies so many steps around it, diagonal steps included.
+
+    Example:
+        >>> grown(np.array([[False, False, True]]), 1).astype(int).tolist()
+        [[0, 1, 1]]
+    """
+    if not pixels:
+        return mask
+    from scipy import ndimage
+
+    width = 2 * pixels + 1
+    found: Mask = ndimage.maximum_filter(mask, size=width, mode="constant", cval=0)
+    return found
+
+
+def _ends(start: float, length: float, scale: float) -> tuple[int, int]:
+    """First pixel and the one after the last; what lies outside is cut by slicing."""
+    first = int(np.floor(start * scale))
+    return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
+
+
+def _points(points: Sequence[float], across: float, down: float) -> list[float]:
+    return [value * (down if place % 2 else across) for place, value in enumerate(points)]
+
+
+def _scaled(mask: Mask, height: int, width: int) -> Mask:
+    """The nearest pixel of the annotated picture for each one that is read."""
+    if mask.shape == (height, width):
+        return mask
+    rows = (np.arange(height) + 0.5) * mask.shape[0] / height
+    columns = (np.arange(width) + 0.5) * mask.shape[1] / width
+    found: Mask = mask[rows.astype(int)[:, None], columns.astype(int)]
+    return found
+
+
+def _decoded(counts: bytes, height: int, width: int) -> Mask:
+    """(height, width) the mask of run lengths, which go down the columns and begin with zeros."""
+    runs = _runs(counts)
+    if sum(runs) != height * width:
+        raise ValueError(f"its run lengths do not fill {width} x {height} pixels")
+    inside = np.arange(len(runs)) % 2 == 1
+    return np.repeat(inside, runs).reshape(width, height).T
+
+
+def _runs(counts: bytes) -> list[int]:
+    """The numbers in COCO's compressed run lengths.
+
+    Six bits a byte, five of them the number's, the lowest first; from the third number on each is
+    the difference to the last but one. COCO's own reader goes beyond the mask where they are wrong.
+    """
+    runs: list[int] = []
+    number = shift = 0
+    for byte in counts:
+        bits = byte - 48
+        if not 0 <= bits < 64:
+            raise ValueError("its run lengths hold a sign that no number has")
+        number |= (bits & 31) << shift
+        shift += 5
+        if not bits & 32:
+            if bits & 16:
+                number -= 1 << shift
+            runs.append(number + (runs[-2] if len(runs) > 2 else 0))
+            number = shift = 0
+    if shift or any(run < 0 for run in runs):
+        raise ValueError("its run lengths are cut short")
+    return runs

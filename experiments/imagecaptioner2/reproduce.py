@@ -1,0 +1,117 @@
+"""ImageCaptioner2 with SAT on planted captioners: does it follow the dial, and use the picture?
+
+Usage: python -m experiments.imagecaptioner2.reproduce [OUTPUTS]
+
+With OUTPUTS everything is computed and rows.csv is written; without it, the tables are made from
+the rows.csv that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+from scipy import stats
+
+from experiments.study import markdown, part, sweep, write_results
+
+HERE = Path(__file__).resolve().parent
+# Amplification from attribute to task, planted; other dials neutral.
+A_TO_T = {
+    "dampener": -0.6,
+    "a_minus_3": -0.3,
+    "faithful": 0.0,
+    "a_plus_3": 0.3,
+    "amplifier": 0.5,
+    "a_plus_9": 0.9,
+}
+FURTHER = {name: dial for name, dial in A_TO_T.items() if name.startswith("a_")}
+# Without bias in that direction: task to attribute, few words, many objects, few gendered words.
+OTHERS = ("stereotyper", "terse", "talkative", "neutral_speaker")
+MASKINGS = ("none", "person_segment", "person_box", "objects", "person_objects")
+COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv")
+LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
+
+
+def run(outputs: Path) -> pd.DataFrame:
+    """Rows of all sweeps."""
+    dials = [f"+dataset.captioners.{name}.a_to_t={dial}" for name, dial in FURTHER.items()]
+    captioners = f"captioner={','.join([*A_TO_T, *OTHERS])}"
+    named = (captioners, *dials, *COMMON)
+    found = [
+        sweep("lic ngram", outputs, "metric=lic", *named),
+        sweep("lic lstm", outputs, "metric=lic", "encoder=lstm", *named),
+        sweep("imagecaptioner2", outputs, "metric=imagecaptioner2", "encoder=sat", *named),
+    ]
+    for masking in MASKINGS:
+        words = (f"image_masking={masking}", "captioner=faithful", "metric.sides=[model]", *COMMON)
+        own = sweep(masking, outputs, "metric=imagecaptioner2", "encoder=sat", *words)
+        found.append(own.assign(study="masking", image_masking=masking))
+    return pd.concat(found, ignore_index=True)
+
+
+def told(rows: pd.DataFrame, study: str) -> pd.Series:
+    """The headline with its interval, per cent, by captioner."""
+    own = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
+    low, high = own["ci_low"] * 100, own["ci_high"] * 100
+    value = own["value"] * 100
+    return pd.Series(
+        [f"{v:.1f} [{a:.1f}, {b:.1f}]" for v, a, b in zip(value, low, high, strict=True)], own.index
+    )
+
+
+def score_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every captioner under three attackers."""
+    studies = ("imagecaptioner2", "lic ngram", "lic lstm")
+    table = pd.DataFrame({study: told(rows, study) for study in studies})
+    table.insert(0, "planted A→T", pd.Series(A_TO_T))
+    return table.reindex([*A_TO_T, *OTHERS]).rename_axis("captioner")
+
+
+def dial_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """How well each score follows the planted dial, over captioners that differ in nothing else."""
+    lines = {}
+    for study in ("imagecaptioner2", "lic ngram", "lic lstm"):
+        values = part(rows, study, "score").reindex(list(A_TO_T))
+        dials = pd.Series(A_TO_T)
+        lines[study] = {
+            "Spearman": stats.spearmanr(dials, values).statistic,
+            "Pearson": stats.pearsonr(dials, values).statistic,
+            "largest of the others (absolute)": part(rows, study, "score")
+            .reindex(list(OTHERS))
+            .abs()
+            .max(),
+        }
+    return pd.DataFrame(lines).T.rename_axis("score")
+
+
+def masking_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What attackers get from pictures alone, and with the captions of `faithful`, per cent."""
+    own = rows[rows["study"] == "masking"]
+    wide = own.pivot_table(index="image_masking", columns="part", values="value") * 100
+    wanted = [name for name in (*LEAKS, "model") if name in wide]
+    return wide.reindex(MASKINGS)[wanted].rename_axis("image_masking")
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the rows and the tables made of them."""
+    keep = rows["part"].isin(["score", "score:accuracy", "score:lic", "model", "human", *LEAKS])
+    rows[keep].to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+    tables = {
+        "Planted captioners (per cent)": score_table(rows),
+        "Does the score follow the dial?": dial_table(rows),
+        "What pictures alone give away (per cent)": masking_table(rows),
+    }
+    write_results(HERE, {title: markdown(table) for title, table in tables.items()})
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        write(run(Path(arguments[0])))
+    else:
+        write(pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,79 @@
+"""Captions in their prompts: what is read, in which order, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bias_pipeline.captioners.prompt import PAD, START, UNKNOWN, Prompt, Prompted
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import UsageError
+
+
+def prompted(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
+    captions = Captions.from_texts(list(texts))
+    labels = np.arange(len(texts)) % 2
+    data = Labelled("model", captions, labels, 2, ("male", "female"))
+    return Prompted(prompt, data, np.arange(train))
+
+
+def words(own: Prompted, numbers: np.ndarray) -> list[str]:
+    names = {UNKNOWN: "?", PAD: ".", START: "<start>"}
+    names |= {number: word for word, number in own.vocabulary.items()}
+    return [names[number] for number in numbers.tolist()]
+
+
+def test_the_prompt_follows_the_caption() -> None:
+    own = prompted(Prompt("gender"), "a dog")
+    found = words(own, own.batch(np.array([0]))["tokens"][0])
+    assert found == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
+
+
+def test_shorter_captions_are_filled_up() -> None:
+    own = prompted(Prompt("race"), "a dog", "dog")
+    batch = own.batch(np.array([0, 1]))
+    assert words(own, batch["tokens"][1])[-1] == "."
+    assert batch["lengths"].tolist() == own.lengths.tolist() == [7, 6]
+
+
+def test_words_that_are_not_learnt_from_are_unknown() -> None:
+    own = prompted(Prompt("gender"), "a dog", "a cat")
+    assert words(own, own.batch(np.array([1]))["tokens"][0])[2] == "?"
+
+
+def test_answers_of_several_words_have_a_number_each() -> None:
+    own = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
+    assert [len(numbers) for numbers in own.answers] == [2, 1]
+
+
+def test_a_question_stands_before_the_caption() -> None:
+    own = prompted(Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog")
+    found = words(own, own.batch(np.array([0]))["tokens"][0])
+    assert found == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
+
+
+def test_a_caption_after_the_answer_is_scored_too() -> None:
+    own = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
+    batch = own.batch(np.array([0, 1]))
+    assert words(own, batch["tokens"][0]) == ["<start>", "the"]
+    assert words(own, batch["tail"][0]) == [":", "a", "dog"]
+    assert batch["tail_lengths"].tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "template", ["{caption} is", "is {answer}", "{caption} {caption} {answer}"]
+)
+def test_a_template_without_one_of_its_slots_is_refused(template: str) -> None:
+    with pytest.raises(UsageError, match="must stand in it just once"):
+        Prompt("gender", template)
+
+
+def test_an_answer_of_an_unknown_group_is_refused() -> None:
+    with pytest.raises(UsageError, match="'femal' is no group here; did you mean 'female'"):
+        Prompt("gender", answers={"femal": "woman"}).answers_of(("male", "female"))
+
+
+def test_two_groups_with_one_answer_are_refused() -> None:
+    with pytest.raises(UsageError, match="same answer"):
+        Prompt("gender", answers={"male": "female"}).answers_of(("male", "female"))

@@ -1,0 +1,258 @@
+"""Show, Attend and Tell against a plain second writing of its equations, and its attackers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.captioners.designs import DESIGNS
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.prompted import Answers
+from bias_pipeline.captioners.sat import Sat
+from bias_pipeline.captioners.sat_net import SatNet
+from bias_pipeline.captioners.sight_nets import Convolutions, Listed
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.vision.masking import Blank
+
+WORDS, E, H, A, D, R = 11, 6, 8, 5, 7, 4
+TOKENS = torch.tensor([[2, 3, 4, 5], [2, 6, 1, 1]])
+LENGTHS = torch.tensor([4, 2])
+
+
+class Given(nn.Module):
+    """Passes regions on."""
+
+    output_dim = D
+
+    def forward(self, regions: Tensor) -> tuple[Tensor, Tensor]:
+        return regions, torch.ones(regions.shape[:2], dtype=torch.bool)
+
+
+def net(
+    recipe: str, answers: Sequence[Sequence[int]] = ((7,), (8,)), penalty: float = 0.0
+) -> SatNet:
+    torch.manual_seed(0)
+    own = SatNet(
+        Given(),
+        WORDS,
+        answers,
+        DESIGNS[recipe],
+        embedding_dim=E,
+        hidden_dim=H,
+        attention_dim=A,
+        dropout=0.0,
+        attention_penalty=penalty,
+        he=False,
+    )
+    return own.eval()
+
+
+def regions() -> Tensor:
+    return torch.randn(2, R, D, generator=torch.Generator().manual_seed(1))
+
+
+class Plain:
+    """The paper's equations word by word and caption by caption, with PyTorch's own cell."""
+
+    def __init__(self, own: SatNet, seen: Tensor) -> None:
+        self.own, self.seen = own, seen  # seen: (R, D)
+        mean = seen.mean(dim=0)
+        self.h, self.c = own.first_hidden(mean), own.first_cell(mean)
+        if own.design.bent_start:
+            self.h, self.c = torch.tanh(self.h), torch.tanh(self.c)
+        self.total = torch.zeros(len(seen))
+        self.z = mean
+
+    def read(self, word: int) -> None:
+        own = self.own
+        bend = torch.tanh if own.design.tanh else torch.relu
+        scores = own.score(bend(own.region_key(self.seen) + own.state_key(self.h)))[:, 0]
+        weights = scores.softmax(dim=0)
+        self.total = self.total + weights
+        self.z = torch.sigmoid(own.gate(self.h)) * (weights @ self.seen)
+        given = torch.cat([own.vectors.weight[word], self.z])[None]
+        h, c = own.cell(given, (self.h[None], self.c[None]))
+        self.h, self.c, self.last = h[0], c[0], word
+
+    def words(self) -> Tensor:
+        own, state = self.own, self.h
+        if own.design.deep_output:
+            state = own.vectors.weight[self.last] + own.from_state(state) + own.from_context(self.z)
+        return own.next_word(state).log_softmax(dim=0)
+
+    def likely(self, following: Sequence[int]) -> Tensor:
+        total = torch.zeros(())
+        for word in following:
+            total = total + self.words()[word]
+            self.read(word)
+        return total
+
+
+def read(own: SatNet, row: int) -> Plain:
+    plain = Plain(own, regions()[row])
+    for word in TOKENS[row, : LENGTHS[row]].tolist():
+        plain.read(word)
+    return plain
+
+
+@pytest.mark.parametrize("recipe", list(DESIGNS))
+def test_answers_are_those_of_the_equations(recipe: str) -> None:
+    own = net(recipe)
+    found = own(TOKENS, LENGTHS, regions=regions())
+    for row in range(2):
+        words = read(own, row).words()
+        assert found[row].tolist() == pytest.approx([words[7].item(), words[8].item()], abs=1e-5)
+
+
+@pytest.mark.parametrize("recipe", list(DESIGNS))
+def test_answers_of_several_words_are_likely_as_all_of_them(recipe: str) -> None:
+    answers = ((7, 9), (8,))
+    own = net(recipe, answers)
+    found = own(TOKENS, LENGTHS, regions=regions())
+    for row in range(2):
+        wanted = [read(own, row).likely(words).item() for words in answers]
+        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_what_follows_the_answer_counts() -> None:
+    own = net("paper")
+    tail, tail_lengths = torch.tensor([[3, 4], [5, 1]]), torch.tensor([2, 1])
+    found = own(TOKENS, LENGTHS, tail, tail_lengths, regions=regions())
+    for row, rest in enumerate(([3, 4], [5])):
+        wanted = [read(own, row).likely([answer, *rest]).item() for answer in (7, 8)]
+        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_penalty_is_attention_that_does_not_spread() -> None:
+    own = net("paper", penalty=0.5)
+    with torch.no_grad():
+        own(TOKENS, LENGTHS, regions=regions())
+    wanted = np.mean([((1 - read(own, row).total) ** 2).mean().item() for row in range(2)])
+    assert float(own.penalty) == pytest.approx(0.5 * wanted, abs=1e-5)
+
+
+def test_an_answer_does_not_depend_on_who_stands_beside_it() -> None:
+    own = net("paper")
+    together = own(TOKENS, LENGTHS, regions=regions())
+    alone = own(TOKENS[1:, :2], LENGTHS[1:], regions=regions()[1:])
+    assert together[1].tolist() == pytest.approx(alone[0].tolist(), abs=1e-5)
+
+
+def test_the_own_network_makes_a_grid() -> None:
+    seen, present = Convolutions(64, 4, 8)(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
+    assert seen.shape == (2, 64, 16)
+    assert present.all()
+
+
+def test_a_picture_without_objects_is_seen_as_nothing() -> None:
+    _, present = Listed(5, 3, 0)(torch.tensor([[2, 4], [0, 0]]))
+    assert present.tolist() == [[True, True], [True, False]]
+
+
+# --- attackers
+
+SAT = Sat(Prompt("gender"), side=32, width=4, embedding_dim=8, hidden_dim=16, attention_dim=8)
+FLAGS = {
+    "accelerator": "cpu",
+    "devices": 1,
+    "max_epochs": 8,
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
+
+
+def data(n: int = 160) -> Labelled:
+    """Scenes of people, unmasked, all with the same caption."""
+    images = [i for i in generate(2 * n, seed=1).images if i.labels["gender"] != "Unsure"][:n]
+    labels = np.array([i.labels["gender"] == "Female" for i in images], np.int64)
+    pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in images))
+    captions = Captions.from_texts(["a person"] * n)
+    objects = [image.objects for image in images]
+    return Labelled("model", captions, labels, 2, ("male", "female"), pictures, objects)
+
+
+def split(n: int = 160) -> Split:
+    rows = np.arange(n)
+    return Split(0, rows[: n * 3 // 4], rows[n * 3 // 4 :], np.empty(0, np.int64), False)
+
+
+def probe(sat: Sat = SAT, *, renormalise: bool = True, **settings: object) -> NeuralProbe:
+    return NeuralProbe(sat, Answers(renormalise), Adam(0.01), 32, FLAGS, processes=1, **settings)  # type: ignore[arg-type]
+
+
+def accuracy(own: Labelled, sat: Sat = SAT) -> float:
+    found = probe(sat).fit_predict(own, [split(len(own.labels))])
+    return float((found.probs[0].argmax(axis=1) == found.truth[0]).mean())
+
+
+@pytest.mark.slow
+def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
+    assert accuracy(data(600), replace(SAT, side=64, width=8)) > 0.8
+
+
+def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
+    own = data()
+    assert own.pictures is not None
+    blank = replace(own, pictures=own.pictures.edited(Blank()))
+    found = probe().fit_predict(blank, [split()])
+    assert np.ptp(found.probs[0], axis=0).max() < 1e-6
+
+
+def test_other_words_keep_their_share_where_answers_do_not_share_it() -> None:
+    found = probe(renormalise=False).fit_predict(data(), [split()])
+    assert found.probs[0].shape[1] == 3
+    assert found.probs[0].sum(axis=1) == pytest.approx(1)
+
+
+def test_other_pictures_are_other_predictions(tmp_path: Path) -> None:
+    """Although captions and labels are the same."""
+    own = data()
+    assert own.pictures is not None
+    both = probe(cache=str(tmp_path))
+    both.fit_predict(own, [split()])
+    found = both.fit_predict(replace(own, pictures=own.pictures.edited(Blank())), [split()])
+    assert found.training.trained == 1
+
+
+def test_annotations_are_seen_without_pictures() -> None:
+    own = replace(data(), pictures=None)
+    labels = np.array(["tie" in seen for seen in own.objects or ()], np.int64)
+    told = [frozenset({"tie"}) if label else frozenset({"bus"}) for label in labels]
+    assert (
+        accuracy(replace(own, labels=labels, objects=told), replace(SAT, backbone="annotations"))
+        > 0.95
+    )
+
+
+@pytest.mark.parametrize(("backbone", "what"), [("own", "pictures"), ("annotations", "objects")])
+def test_what_is_not_there_cannot_be_seen(backbone: str, what: str) -> None:
+    own = replace(data(), pictures=None, objects=None)
+    with pytest.raises(NotApplicableError, match=what):
+        replace(SAT, backbone=backbone).digest(own)
+
+
+def test_tasks_are_not_guessed() -> None:
+    own = replace(data(), labels=np.zeros((160, 3), np.int64))
+    with pytest.raises(NotApplicableError, match="names one group"):
+        SAT.read(own)
+
+
+def test_answers_are_no_head_of_vectors() -> None:
+    with pytest.raises(UsageError, match="encoders that name groups"):
+        Answers().build(100, 2)

@@ -1,0 +1,31 @@
+"""``metric=imagecaptioner2`` through the door."""
+
+from __future__ import annotations
+
+from tests.cli.commands import Run
+
+TINY = (
+    *("metric=imagecaptioner2", "encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16"),
+    *("trainer.max_epochs=1", "dataset.n_images=200", "stats.resamples=20", "logger=csv"),
+)
+
+
+def test_pictures_are_looked_at_in_one_command(run: Run) -> None:
+    code, told = run(*TINY, "captioner=amplifier,faithful", "seeds=2")
+    assert code == 0, told
+    assert "encoder sat" in told
+
+
+def test_attackers_of_texts_are_refused(run: Run) -> None:
+    code, told = run("metric=imagecaptioner2", "encoder=ngram", "logger=csv")
+    assert (code, "choose encoder=sat" in told) == (2, True)
+
+
+def test_a_prompt_without_an_answer_is_refused(run: Run) -> None:
+    code, told = run(*TINY, "encoder.prompt.template='{caption} is'")
+    assert (code, "{answer} must stand in it just once" in told) == (2, True)
+
+
+def test_a_wrong_masking_is_refused_with_the_near_one(run: Run) -> None:
+    code, told = run(*TINY, "image_masking=person_boxes")
+    assert (code, "did you mean 'person_box'" in told) == (2, True)

@@ -1,0 +1,119 @@
+"""The pictures of ``scenes``: deterministic, masked exactly, and without a mark but the known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.pixels.figure import MARK, figure
+from bias_pipeline.datasets.scenes.pixels.icons import icon
+from bias_pipeline.datasets.scenes.pixels.shapes import inked
+from bias_pipeline.datasets.scenes.slots import GROUPS
+from bias_pipeline.datasets.scenes.world import Image, generate
+from bias_pipeline.errors import UsageError
+from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.pixels import read_pixels
+from bias_pipeline.vision.regions import outline_mask
+
+IMAGES = generate(40, seed=3).images
+
+
+def drawing(image: Image, leak: float = 0.0) -> SceneDrawing:
+    return SceneDrawing(image, "gender", leak)
+
+
+def regendered(image: Image, group: str) -> Image:
+    """The same scene with another group's mark."""
+    return replace(image, labels={**image.labels, "gender": group})
+
+
+def masked(drawing: SceneDrawing, side: int = 64) -> np.ndarray:
+    return read_pixels(Pictures((drawing,)).edited(ImageMasking()), 0, side)
+
+
+@pytest.mark.parametrize("side", [32, 64, 97, 256])
+def test_the_same_scene_has_the_same_pixels(side: int) -> None:
+    for image, again in zip(IMAGES, generate(40, seed=3).images, strict=True):
+        assert (drawing(image).draw(side).pixels == drawing(again).draw(side).pixels).all()
+
+
+@pytest.mark.parametrize("side", [32, 64, 128])
+def test_no_pixel_outside_a_person_tells_the_group(side: int) -> None:
+    for image in IMAGES:
+        one, other = (drawing(regendered(image, group)) for group in GROUPS["gender"])
+        assert (masked(one, side) == masked(other, side)).all()
+
+
+def test_the_group_is_to_be_seen_on_the_person() -> None:
+    def pixels(group: str) -> np.ndarray:
+        return np.array([drawing(regendered(i, group)).draw(64).pixels for i in IMAGES])
+
+    differ = (pixels("Male") != pixels("Female")).any(axis=(1, 2, 3))
+    assert differ.mean() > 0.9  # things may stand before a person
+
+
+def test_a_mark_that_spills_is_left_by_masking() -> None:
+    one, other = (
+        np.array([masked(drawing(regendered(image, group), 0.2)) for image in IMAGES])
+        for group in GROUPS["gender"]
+    )
+    assert (one != other).any(axis=(1, 2, 3)).mean() > 0.9
+
+
+def test_figures_of_all_groups_have_one_outline() -> None:
+    def outline(group: str) -> Drawn:
+        return drawing(regendered(IMAGES[0], group)).draw(64)
+
+    assert outline("Male").regions == outline("Female").regions
+
+
+@pytest.mark.parametrize("pose", [0.0, 30.0, 60.0])
+@pytest.mark.parametrize("side", [6, 12, 40, 80])
+def test_marks_are_wholly_inside_the_figure(pose: float, side: int) -> None:
+    whole = figure(pose)
+    bare = tuple(shape for shape in whole if shape.role < MARK)
+    height, width = 2 * side, side
+    assert ((inked(whole, height, width) >= 0) == (inked(bare, height, width) >= 0)).all()
+
+
+def test_masks_do_not_overlap() -> None:
+    for image in IMAGES:
+        regions = drawing(image).draw(64).regions
+        assert sum(outline_mask(own, 64, 64).astype(int) for own in regions).max() <= 1  # type: ignore[union-attr]
+
+
+def test_each_mask_lies_in_its_box() -> None:
+    for region in drawing(IMAGES[0]).draw(64).regions:
+        left, top, width, height = (int(value) for value in region.box)
+        rows, columns = np.nonzero(outline_mask(region, 64, 64))
+        assert (rows.min(), columns.min()) == (top, left)
+        assert (rows.max() + 1, columns.max() + 1) == (top + height, left + width)
+
+
+def test_all_that_is_drawn_is_in_the_scene() -> None:
+    for image in IMAGES:
+        assert {own.category for own in drawing(image).draw(64).regions} <= image.objects
+
+
+def test_every_category_has_a_pictogram_of_its_own() -> None:
+    assert len({icon(name) for name in CATEGORIES if name != PERSON}) == 79
+
+
+def test_each_scene_has_a_digest_of_its_own() -> None:
+    assert len({drawing(image).digest for image in IMAGES}) == len(IMAGES)
+
+
+def test_a_changed_mark_is_another_digest() -> None:
+    one, other = (drawing(regendered(IMAGES[0], group)) for group in GROUPS["gender"])
+    assert one.digest != other.digest
+
+
+@pytest.mark.parametrize("side", [31, 257])
+def test_sizes_out_of_range_are_refused(side: int) -> None:
+    with pytest.raises(UsageError, match="drawn at 32 to 256 pixels"):
+        drawing(IMAGES[0]).draw(side)

@@ -1,0 +1,141 @@
+"""ImageCaptioner2: what attackers are shown, what is refused, and what planted bias does to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.scoring import Accuracy, Confidence, Lic
+from tests.metrics.test_contract import QUICK_CAPTIONER
+
+SEEDS = (0, 12)
+WORDS = ("captioner=faithful", "dataset.n_images=300", "stats.resamples=20", "probe.cache=null")
+# The smallest captioner that sees pixels.
+TINY = (
+    *("encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16", "trainer.max_epochs=1"),
+    *("probe.processes=1", "encoder.cache=null"),
+)
+
+
+def cell(*words: str) -> compose.Cell:
+    return compose.cell(["metric=imagecaptioner2", *WORDS, *words])
+
+
+@cache
+def score(*words: str) -> Score:
+    own = cell(*words)
+    metric, corpus = own.build("metric"), own.corpus()
+    return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+def value(found: Score, part: str) -> float:
+    return found.parts[part].estimate.value
+
+
+def test_it_has_the_parts_of_lic_and_the_leaks() -> None:
+    parts = set(score(*TINY).parts)
+    assert parts >= {"score", "model", "human", "model:paired", "human:paired"}
+    assert parts >= {"leak:masked", "leak:silhouette", "leak:blank"}
+
+
+def test_a_blank_picture_alone_tells_nothing() -> None:
+    assert value(score(*TINY), "leak:blank") == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
+    """Equation 2, from the predictions themselves."""
+    found = score(*TINY)
+    (own,) = (p for p in found.predictions if p.name == "model")
+    per_seed = [probs[np.arange(len(truth)), truth].mean() for _, truth, probs in own]
+    assert value(found, "model") == pytest.approx(np.mean(per_seed), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("part", "scoring"),
+    [("score", Confidence()), ("score:accuracy", Accuracy()), ("score:lic", Lic())],
+)
+def test_table_2_has_three_scores_of_one_set_of_predictions(part: str, scoring: object) -> None:
+    found = score(*TINY)
+    sides = {p.name: p for p in found.predictions}
+
+    def mean(name: str) -> float:
+        own = sides[name]
+        return float(np.mean([scoring.per_guess(p, t).mean() for _, t, p in own]))  # type: ignore[attr-defined]
+
+    assert value(found, part) == pytest.approx(mean("model") - mean("human:0"), abs=1e-12)
+
+
+def test_without_masking_there_is_no_silhouette() -> None:
+    assert "leak:silhouette" not in score(*TINY, "image_masking=none").parts
+
+
+def test_answers_among_all_words_are_less_likely() -> None:
+    all_words = score(*TINY, "metric.renormalise_answers=false")
+    assert value(all_words, "model") < value(score(*TINY), "model")
+
+
+def test_annotations_take_the_place_of_pixels() -> None:
+    found = score(*QUICK_CAPTIONER)
+    assert "leak:masked" in found.parts
+
+
+def test_images_without_a_picture_are_not_scored() -> None:
+    own = cell(*TINY)
+    metric, corpus = own.build("metric"), own.corpus()
+    files = (None,) * 50 + corpus.pictures.files[50:]  # type: ignore[union-attr]
+    fewer = replace(corpus, pictures=Pictures(files))
+    found = metric.compute(fewer, splits=metric.draw_splits(fewer, SEEDS))
+    labelled = fewer.groupings["gender"].codes >= 0
+    assert found.parts["model"].n_images == labelled[50:].sum()
+
+
+def test_without_pictures_there_is_nothing_to_see() -> None:
+    own = cell(*TINY)
+    metric, corpus = own.build("metric"), replace(own.corpus(), pictures=None)
+    with pytest.raises(NotApplicableError, match=r"no pictures here \(dataset.images=DIR\)"):
+        metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+def test_attackers_of_texts_alone_are_refused() -> None:
+    with pytest.raises(UsageError, match="attackers that see pictures; choose encoder=sat"):
+        cell("encoder=ngram").build("metric")
+
+
+def test_other_metrics_show_no_pictures() -> None:
+    own = compose.cell(["metric=lic", "encoder=sat", *WORDS])
+    metric, corpus = own.build("metric"), own.corpus()
+    with pytest.raises(NotApplicableError, match="use metric=imagecaptioner2"):
+        metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+# --- planted truth
+
+PLANTED = ("dataset.n_images=1000", "metric.sides=[model]", "metric.leaks=[]")
+
+
+@pytest.mark.slow
+def test_an_amplifier_leaks_more_than_a_faithful_captioner(tmp_path: Path) -> None:
+    cached = f"paths.cache={tmp_path}"
+    loud, plain = (
+        value(score(*PLANTED, cached, f"captioner={name}"), "model")
+        for name in ("amplifier", "faithful")
+    )
+    assert loud > plain + 0.05
+
+
+@pytest.mark.slow
+def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path: Path) -> None:
+    words = ("dataset.n_images=1000", "metric.sides=[model]", "metric.leaks=[masked]")
+    cached = f"paths.cache={tmp_path}"
+    tight, spilling = (
+        value(score(*words, cached, f"dataset.leak={leak}"), "leak:masked") for leak in (0, 0.3)
+    )
+    assert spilling > tight + 0.2

@@ -1,0 +1,129 @@
+"""What masking paints over, what it leaves, and which pictures it cannot mask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.pictures import Drawn, Region
+from bias_pipeline.errors import DataError
+from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
+from tests.corpora import make_corpus
+
+SIZE = (8, 8)
+BIG = Region("person", (0, 0, 4, 4), SIZE, polygons=((0, 0, 4, 0, 4, 4, 0, 4),))
+SMALL = Region("person", (6, 6, 1, 1), SIZE, polygons=((6, 6, 7, 6, 7, 7, 6, 7),))
+DOG = Region("dog", (4, 0, 2, 2), SIZE)
+UNSURE = Region("person", (0, 6, 2, 2), SIZE, score=0.2)
+
+
+def drawn(*regions: Region) -> Drawn:
+    pixels = np.random.default_rng(0).integers(0, 100, (*SIZE, 3), np.uint8)
+    return Drawn(pixels, regions)
+
+
+def changed(masking: ImageMasking, *regions: Region) -> np.ndarray:
+    """(8, 8) which pixels are painted over."""
+    before = drawn(*regions)
+    return (masking.apply(before) != before.pixels).any(axis=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_painted"),
+    [
+        ({"person": "none"}, 0),
+        ({"person": "segment"}, 17),
+        ({"person": "box"}, 17),
+        ({"person": "segment", "objects": True}, 21),
+        ({"person": "none", "objects": True}, 4),
+        ({"target": "largest"}, 16),
+        ({"target": "foreground"}, 16),
+        ({"person": "part"}, 8),
+        ({"grow": 1}, 25 + 9),
+        ({"person": "box", "min_score": 0.1}, 21),
+    ],
+)
+def test_so_many_pixels_are_painted_over(settings: dict[str, Any], n_painted: int) -> None:
+    regions = (BIG, SMALL, DOG, UNSURE) if settings.get("person") != "part" else (BIG,)
+    assert changed(ImageMasking(**settings), *regions).sum() == n_painted
+
+
+@pytest.mark.parametrize("fill", ["grey", "mean", "blur", "noise"])
+def test_nothing_outside_the_mask_is_touched(fill: Any) -> None:
+    masking = ImageMasking(fill=fill)
+    mask = masking.mask(drawn(BIG))
+    assert not changed(masking, BIG)[~mask].any()
+
+
+@pytest.mark.parametrize("fill", ["grey", "mean", "noise"])
+def test_what_is_painted_does_not_depend_on_what_was_there(fill: Any) -> None:
+    one, other = drawn(BIG), drawn(BIG)
+    other.pixels[:4, :4] = 250
+    masking = ImageMasking(fill=fill)
+    assert (masking.apply(one) == masking.apply(other)).all()
+
+
+def test_the_given_pixels_are_left_as_they_are() -> None:
+    given = drawn(BIG)
+    before = given.pixels.copy()
+    ImageMasking().apply(given)
+    assert (given.pixels == before).all()
+
+
+def test_a_silhouette_is_black_and_white() -> None:
+    found = Silhouette(ImageMasking()).apply(drawn(BIG))
+    assert (found[:4, :4] == 255).all()
+    assert found.sum() == 16 * 3 * 255
+
+
+def test_blank_pictures_are_all_alike() -> None:
+    assert (Blank().apply(drawn(BIG)) == Blank().apply(drawn())).all()
+
+
+def corpus(*regions: tuple[Region, ...] | None) -> Any:
+    return make_corpus(
+        [
+            Record(str(n), "a dog", labels={"gender": "m"}, image=Path(f"{n}.jpg"), regions=own)
+            for n, own in enumerate(regions)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("person", "kept"),
+    [
+        ("segment", [True, False, False, False]),
+        ("box", [True, True, False, False]),
+        ("none", [True, True, True, True]),
+    ],
+)
+def test_pictures_that_cannot_be_masked_are_not_shown(person: Any, kept: list[bool]) -> None:
+    boxed = Region("person", (0, 0, 1, 1), SIZE)
+    found = ImageMasking(person=person)(corpus((BIG,), (boxed,), (DOG,), None))
+    assert found.pictures.present.tolist() == kept
+
+
+def test_how_many_cannot_be_masked_is_noted() -> None:
+    found = ImageMasking()(corpus((BIG,), (DOG,)))
+    assert "1 pictures have no outline of a person and cannot be masked" in found.notes[-1]
+
+
+def test_where_none_can_be_masked_that_is_told() -> None:
+    with pytest.raises(
+        DataError, match=r"image 0 and all others have no outline .*dataset.regions"
+    ):
+        ImageMasking()(corpus((DOG,), None))
+
+
+def test_each_masking_is_another_corpus() -> None:
+    found = [ImageMasking(fill=fill)(corpus((BIG,))) for fill in ("grey", "noise")]
+    assert found[0].digest != found[1].digest
+
+
+def test_a_corpus_without_pictures_stays_as_it_is() -> None:
+    own = make_corpus([Record("1", "a dog")])
+    assert ImageMasking()(own) is own

@@ -1,0 +1,81 @@
+"""Pictures as arrays: what is read, edits made, and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.corpus.pictures import Pictures, Region
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.pixels import pixel_table, read_pixels
+
+
+def photo(path: Path, size: tuple[int, int] = (40, 20), mode: str = "RGB") -> Path:
+    Image.new(mode, size, 200 if mode != "RGB" else (200, 100, 50)).save(path)
+    return path
+
+
+def test_a_photo_is_squeezed_into_a_square(tmp_path: Path) -> None:
+    found = read_pixels(Pictures((photo(tmp_path / "1.png"),)), 0, 32)
+    assert found.shape == (32, 32, 3)
+    assert (found == (200, 100, 50)).all()
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK", "I;16", "1", "P"])
+def test_photos_of_other_modes_have_three_channels(tmp_path: Path, mode: str) -> None:
+    ending = "tiff" if mode in ("CMYK", "I;16") else "png"
+    own = photo(tmp_path / f"1.{ending}", mode=mode)
+    assert read_pixels(Pictures((own,)), 0, 32).shape == (32, 32, 3)
+
+
+def test_masks_follow_the_photo_when_it_is_scaled(tmp_path: Path) -> None:
+    left = Region("person", (0, 0, 20, 20), (20, 40))
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
+    found = read_pixels(pictures, 0, 32)
+    assert (found[:, :16] == 127).all()
+    assert (found[:, 16:] != 127).all()
+
+
+def test_a_region_without_a_size_is_of_the_photo_s(tmp_path: Path) -> None:
+    left = Region("person", (0, 0, 20, 20), (0, 0))
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
+    assert (read_pixels(pictures, 0, 32)[:, :16] == 127).all()
+
+
+def test_annotations_of_a_picture_of_another_shape_are_refused(tmp_path: Path) -> None:
+    upright = Region("person", (0, 0, 20, 20), (40, 20))
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((upright,),)).edited(ImageMasking("box"))
+    with pytest.raises(DataError, match=r"1\.png: its annotations are of 20 x 40 pixels"):
+        read_pixels(pictures, 0, 32)
+
+
+def test_a_broken_photo_is_named(tmp_path: Path) -> None:
+    path = photo(tmp_path / "1.png")
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(DataError, match=r"1\.png: .*; mend or remove it"):
+        read_pixels(Pictures((path,)), 0, 32)
+
+
+def test_a_broken_mask_is_named(tmp_path: Path) -> None:
+    wrong = Region("person", (0, 0, 1, 1), (20, 40), counts=b"1")
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((wrong,),)).edited(ImageMasking())
+    with pytest.raises(DataError, match=r"1\.png: a mask in its annotations cannot be used"):
+        read_pixels(pictures, 0, 32)
+
+
+def test_kept_pictures_are_read_once(tmp_path: Path) -> None:
+    path = photo(tmp_path / "1.png")
+    pictures, cache = Pictures((path,)), str(tmp_path / "cache")
+    first = np.array(pixel_table(pictures, 32, cache))
+    path.unlink()
+    assert (pixel_table(pictures, 32, cache) == first).all()
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ResourceError, match="cannot keep pictures"):
+        pixel_table(Pictures((photo(tmp_path / "1.png"),)), 32, str(tmp_path / "file"))

@@ -1,0 +1,81 @@
+"""Masks of regions: outlines against a hand-drawn truth, boxes, scaling, and broken run lengths."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from pycocotools import mask as coco
+
+from bias_pipeline.corpus.pictures import Region
+from bias_pipeline.vision.regions import box_mask, grown, outline_mask, union
+
+MASKS = arrays.arrays(bool, arrays.array_shapes(min_dims=2, max_dims=2, max_side=12))
+
+
+def coded(mask: np.ndarray) -> Region:
+    counts = coco.encode(np.asfortranarray(mask, np.uint8))["counts"]
+    height, width = mask.shape
+    return Region("person", (0, 0, width, height), (height, width), counts=counts)
+
+
+@given(MASKS)
+def test_run_lengths_give_the_mask_they_were_made_of(mask: np.ndarray) -> None:
+    assert (outline_mask(coded(mask), *mask.shape) == mask).all()
+
+
+@given(MASKS)
+def test_a_mask_twice_as_large_has_each_pixel_four_times(mask: np.ndarray) -> None:
+    height, width = mask.shape
+    found = outline_mask(coded(mask), 2 * height, 2 * width)
+    assert (found == mask.repeat(2, axis=0).repeat(2, axis=1)).all()
+
+
+def test_a_polygon_is_filled() -> None:
+    square = Region("person", (2, 2, 4, 4), (10, 10), polygons=((2, 2, 6, 2, 6, 6, 2, 6),))
+    found = outline_mask(square, 10, 10)
+    assert found[2:6, 2:6].all()
+    assert found.sum() == 16
+
+
+def test_a_polygon_is_scaled_with_its_picture() -> None:
+    square = Region("person", (2, 2, 4, 4), (10, 20), polygons=((2, 2, 6, 2, 6, 6, 2, 6),))
+    assert outline_mask(square, 10, 10)[2:6, 1:3].all()
+
+
+@given(MASKS, st.data())
+def test_run_lengths_of_another_size_are_refused(mask: np.ndarray, data: st.DataObject) -> None:
+    """COCO's own reader would write beyond the mask."""
+    height = data.draw(st.integers(1, 20).filter(lambda n: n != mask.shape[0]))
+    wrong = Region("person", (0, 0, 1, 1), (height, mask.shape[1]), counts=coded(mask).counts)
+    with pytest.raises(ValueError, match="run lengths do not fill"):
+        outline_mask(wrong, height, mask.shape[1])
+
+
+@given(st.binary(min_size=1, max_size=30))
+def test_any_bytes_as_run_lengths_are_a_mask_or_refused(counts: bytes) -> None:
+    wrong = Region("person", (0, 0, 1, 1), (7, 5), counts=counts)
+    with contextlib.suppress(ValueError):
+        assert outline_mask(wrong, 7, 5).shape == (7, 5)
+
+
+@pytest.mark.parametrize("box", [(-5, -5, 100, 100), (-50, 2, 10, 10), (90, 90, 5, 5)])
+def test_a_box_outside_is_cut_at_the_edge(box: tuple[float, ...]) -> None:
+    left, top, width, height = box
+    found = box_mask(Region("person", (left, top, width, height), (10, 10)), 10, 10)
+    assert found.all() == (box[0] == -5)
+    assert found.any() == (box[0] == -5)
+
+
+def test_growing_takes_in_all_neighbours() -> None:
+    mask = np.zeros((5, 5), bool)
+    mask[2, 2] = True
+    assert grown(mask, 1).sum() == 9
+
+
+def test_nothing_together_is_nothing() -> None:
+    assert not union([], 2, 3).any()
