@@ -42,6 +42,10 @@ class PromptCaptioner(NetEncoder):
         """See the base."""
         return self.sight.needs
 
+    def require(self) -> None:
+        """See the base."""
+        self.sight.require()
+
     def digest(self, data: Labelled) -> str:
         """Of the captions and of what is to be seen with them."""
         told = f"{data.digest} {self.sight.digest(data)}"

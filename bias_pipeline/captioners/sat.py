@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner, PromptedInputs
 from bias_pipeline.captioners.sight import AnnotationSight, PixelSight, Sight
-from bias_pipeline.declared import Count, Dropout, NotNegative, Range
+from bias_pipeline.captioners.timm_sight import TimmSight
+from bias_pipeline.declared import Count, Dropout, NotNegative, Range, Text
+from bias_pipeline.models.timm_networks import find_timm
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.sat_net import SatNet
 
 VERSION = 1  # raise it whenever any prediction changes
-ANNOTATIONS = "annotations"
+ANNOTATIONS, TIMM = "annotations", "timm:"
+Backbone = Annotated[
+    str, Text(r"own|annotations|timm:[^\x00-\x1f\x7f]+", "own, annotations or timm:NAME")
+]
 
 Side = Annotated[int, Range(low=32, high=1024)]
 
@@ -30,7 +35,8 @@ class Sat(PromptCaptioner):
         recipe: whose network: the ``paper``'s, that of a widely used ``tutorial`` in PyTorch, or
             ``artemis``', which differs from it in sizes and in where next words begin.
         backbone: what sees: ``own``, a small convolutional network trained from scratch with the
-            rest; ``annotations``, the data set's objects.
+            rest; ``annotations``, the data set's objects; ``timm:NAME``, a frozen network of timm,
+            a folder or a name on the hub.
         side: pictures are squeezed into a square of so many pixels.
         width: channels of the own network's first layer, or a fourth of the numbers that describe
             an object.
@@ -47,7 +53,7 @@ class Sat(PromptCaptioner):
 
     prompt: Prompt
     recipe: Literal["paper", "tutorial", "artemis"] = "paper"
-    backbone: Literal["own", "annotations"] = "own"
+    backbone: Backbone = "own"
     side: Side = 64
     width: Count = 16
     embedding_dim: Count = 64
@@ -66,11 +72,21 @@ class Sat(PromptCaptioner):
             own.pop(key)
         return {"version": VERSION, **own, "sight": dict(self.sight.spec)}
 
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """A network of timm by the digests of its files."""
+        backbone = str(settings.get("backbone", ""))
+        if not backbone.startswith(TIMM):
+            return {}
+        return {"backbone": dict(find_timm(backbone.removeprefix(TIMM)).files)}
+
     @property
     def sight(self) -> Sight:
         """How it sees."""
         if self.backbone == ANNOTATIONS:
             return AnnotationSight(4 * self.width)
+        if self.backbone.startswith(TIMM):
+            return TimmSight(self.backbone.removeprefix(TIMM), self.cache)
         return PixelSight(self.side, self.width, cache=self.cache)
 
     def build(self, inputs: PromptedInputs) -> SatNet:

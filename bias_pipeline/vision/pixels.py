@@ -6,10 +6,13 @@ import contextlib
 import hashlib
 import os
 import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
 from bias_pipeline.errors import DataError, ResourceError
@@ -84,26 +87,55 @@ def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
         DataError: see :func:`read_pixels`.
         ResourceError: if the folder cannot be written.
     """
-    if cache is None:
-        table = np.empty((len(pictures), side, side, 3), np.uint8)
-        _fill(table, pictures, side)
-        return table
-    told = f"{VERSION} {side} {pictures.digest}"
-    path = Path(cache) / f"{hashlib.sha256(told.encode()).hexdigest()}.npy"
-    if not path.is_file():
-        _write(path, pictures, side)
-    found: Pixels = np.load(path, mmap_mode="r")
-    return found
-
-
-def _write(path: Path, pictures: Pictures, side: int) -> None:
-    """Read all pictures into a file, which appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    key = f"pixels {VERSION} {side} {pictures.digest}"
     shape = (len(pictures), side, side, 3)
+    rows = (read_pixels(pictures, row, side)[None] for row in range(len(pictures)))
+    return kept_table(cache, key, lambda: Filling(shape, np.uint8, rows))
+
+
+class Filling(NamedTuple):
+    """What a table is made of.
+
+    Attributes:
+        shape: of the table.
+        kind: of its numbers.
+        parts: its rows in order, some at a time.
+    """
+
+    shape: tuple[int, ...]
+    kind: type[np.generic]
+    parts: Iterable[npt.NDArray[Any]]
+
+
+def kept_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
+    """A large array by what it was computed from; in memory only without a cache.
+
+    Args:
+        cache: folder, None to keep nothing.
+        key: everything that decides the numbers.
+        make: gives what the array is made of; not called if it is there.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    if cache is None:
+        filling = make()
+        table = np.empty(filling.shape, filling.kind)
+        _fill(table, filling.parts)
+        return table
+    path = Path(cache) / f"{hashlib.sha256(key.encode()).hexdigest()}.npy"
+    if not path.is_file():
+        _write(path, make())
+    return np.load(path, mmap_mode="r")
+
+
+def _write(path: Path, filling: Filling) -> None:
+    """Fill a file, which appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        table = np.lib.format.open_memmap(draft, mode="w+", dtype=np.uint8, shape=shape)
-        _fill(table, pictures, side)
+        table = np.lib.format.open_memmap(draft, mode="w+", dtype=filling.kind, shape=filling.shape)
+        _fill(table, filling.parts)
         table.flush()
         draft.replace(path)
     except OSError as error:
@@ -113,8 +145,10 @@ def _write(path: Path, pictures: Pictures, side: int) -> None:
             draft.unlink()
 
 
-def _fill(table: Pixels, pictures: Pictures, side: int) -> None:
+def _fill(table: npt.NDArray[Any], parts: Iterable[npt.NDArray[Any]]) -> None:
     with bar("pictures"):
-        for row in track(range(len(pictures)), len(pictures)):
-            table[row] = read_pixels(pictures, row, side)
+        start = 0
+        for part in track(parts, len(table)):
+            table[start : start + len(part)] = part
+            start += len(part)
             stopping.stop_if_requested()

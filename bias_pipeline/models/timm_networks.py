@@ -1,0 +1,171 @@
+"""Networks of timm that turn pictures into regions: found, loaded without code, and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.extras import TIMM
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.models.folders import check_config
+from bias_pipeline.models.places import find_place, prefetch_command
+from bias_pipeline.models.pretrained import WEIGHTS
+from bias_pipeline.vision.torchvision import make_importable
+
+if TYPE_CHECKING:
+    import torch
+
+CONFIG = "config.json"
+MOST_PIXELS = 1024  # a side
+
+
+@dataclass(frozen=True)
+class TimmModel:
+    """A network on disk.
+
+    Attributes:
+        name: as the user wrote it.
+        folder: where it lies.
+        architecture: as timm calls it.
+        n_classes: of the head it was trained with.
+        side: of the square pictures it takes, in pixels.
+        mean: subtracted from each channel, which is in [0, 1].
+        std: divided by.
+        files: name to SHA-256 (hex) of all that decides what it computes.
+    """
+
+    name: str
+    folder: Path
+    architecture: str
+    n_classes: int
+    side: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    files: Mapping[str, str]
+
+
+def find_timm(name: str) -> TimmModel:
+    """Find a network; nothing is loaded.
+
+    Args:
+        name: a folder in timm's format on the hub, or a name there (``resnet101.a1h_in1k``; an
+            architecture alone, ``resnet101``, is that with timm's own default weights).
+
+    Raises:
+        DataError: if it is no network of timm, or asks for pictures out of range.
+        ResourceError: if it, or a file of it, is not there.
+    """
+    known = name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_tagged(name)}"
+    folder = find_place(known).folder
+    for file in (CONFIG, WEIGHTS):
+        if not (folder / file).is_file():
+            raise ResourceError(
+                f"{folder}: {file} is absent; {prefetch_command(known)} fetches it, or fetch it "
+                "into this folder"
+            )
+    path = folder / CONFIG
+    config = expect(load_json(path, what="a network's configuration"), dict, path, "")
+    check_config(path, config)
+    architecture = str(config.get("architecture"))
+    if not _timm().is_model(architecture):
+        raise DataError(f"{path}: architecture {architecture!r} is none of timm's")
+    own = expect(config.get("pretrained_cfg", {}), dict, path, "pretrained_cfg")
+    return TimmModel(
+        known,
+        folder,
+        architecture,
+        expect(config.get("num_classes", 1000), int, path, "num_classes"),
+        _side(own.get("input_size", [3, 224, 224]), path),
+        _channels(own.get("mean", [0.485, 0.456, 0.406]), path, "mean"),
+        _channels(own.get("std", [0.229, 0.224, 0.225]), path, "std"),
+        {file: digest_of(folder / file) for file in (CONFIG, WEIGHTS)},
+    )
+
+
+def _tagged(name: str) -> str:
+    """An architecture with the name of its default weights."""
+    if "." in name:
+        return name
+    known = _timm().get_pretrained_cfg(name) if _timm().is_model(name) else None
+    return f"{name}.{known.tag}" if known is not None and known.tag else name
+
+
+def _timm() -> Any:
+    TIMM.require()
+    make_importable()
+    import timm
+
+    return timm
+
+
+def _side(size: object, path: Path) -> int:
+    numbers = size if isinstance(size, list) and len(size) == 3 else [0, 0, 0]
+    if numbers[0] != 3 or numbers[1] != numbers[2] or not 1 <= numbers[1] <= MOST_PIXELS:
+        raise DataError(
+            f"{path}: input_size {size} is no square of three channels and at most {MOST_PIXELS} "
+            "pixels a side"
+        )
+    return int(numbers[1])
+
+
+def _channels(values: object, path: Path, key: str) -> tuple[float, ...]:
+    numbers = values if isinstance(values, list) else []
+    if len(numbers) != 3 or not all(isinstance(n, int | float) for n in numbers):
+        raise DataError(f"{path}: {key} must be three numbers")
+    return tuple(float(number) for number in numbers)
+
+
+class TimmRegions:
+    """Pictures as the last grid of a frozen network, or as its tokens.
+
+    Args:
+        model: the network.
+        device: where to compute.
+
+    Raises:
+        DataError: if the weights are not those of the architecture.
+    """
+
+    def __init__(self, model: TimmModel, device: torch.device) -> None:
+        from safetensors.torch import load_file
+
+        self._model, self._device = model, device
+        network = _timm().create_model(
+            model.architecture, pretrained=False, num_classes=model.n_classes
+        )
+        try:
+            network.load_state_dict(load_file(model.folder / WEIGHTS), strict=True)
+        except Exception as error:  # whatever a broken file makes of the library
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise DataError(f"{model.folder / WEIGHTS}: cannot be loaded ({first})") from error
+        self._network = network.to(device).eval()
+
+    def regions(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """(N, S, S, 3) pictures to (N, R, D)."""
+        import torch
+
+        mean, std = (torch.tensor(own, device=self._device) for own in self._normal)
+        with torch.inference_mode():
+            seen = torch.from_numpy(np.ascontiguousarray(pixels)).to(self._device).float() / 255
+            found = self._network.forward_features(((seen - mean) / std).permute(0, 3, 1, 2))
+            return self._as_regions(found).float().cpu().numpy()
+
+    @property
+    def _normal(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        return self._model.mean, self._model.std
+
+    def _as_regions(self, found: torch.Tensor) -> torch.Tensor:
+        """Grids, of either layout, and tokens, without those that stand for no place."""
+        if found.ndim == 4 and str(getattr(self._network, "output_fmt", "NCHW")) != "NHWC":
+            return found.flatten(2).transpose(1, 2)
+        if found.ndim == 4:
+            return found.flatten(1, 2)
+        first = int(getattr(self._network, "num_prefix_tokens", 0) or 0)
+        return found[:, first:]

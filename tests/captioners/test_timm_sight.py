@@ -1,0 +1,102 @@
+"""Frozen networks of timm: found, refused, and looked through once, on small random weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+timm = pytest.importorskip("timm", reason="extra vision is not installed")
+torch = pytest.importorskip("torch")
+
+from safetensors.torch import save_file  # noqa: E402
+
+from bias_pipeline.captioners import timm_sight  # noqa: E402
+from bias_pipeline.captioners.timm_sight import TimmSight  # noqa: E402
+from bias_pipeline.corpus.pictures import Pictures  # noqa: E402
+from bias_pipeline.errors import DataError, ResourceError  # noqa: E402
+from bias_pipeline.models.timm_networks import TimmRegions, find_timm  # noqa: E402
+from tests.captioners.test_sat import SAT, accuracy, data  # noqa: E402
+
+
+def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **more: object) -> str:
+    """A network of random weights in timm's own format."""
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    own = timm.create_model(architecture, pretrained=False, num_classes=3)
+    save_file(own.state_dict(), folder / "model.safetensors")
+    told = {"input_size": [3, side, side], "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
+    config = {"architecture": architecture, "num_classes": 3, "pretrained_cfg": told, **more}
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "side"), [("test_resnet", 64), ("test_vit", 160), ("test_convnext", 64)]
+)
+def test_regions_are_what_timm_computes(tmp_path: Path, architecture: str, side: int) -> None:
+    found = find_timm(network(tmp_path, architecture, side))
+    pixels = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), np.uint8)
+    torch.manual_seed(0)
+    own = timm.create_model(architecture, pretrained=False, num_classes=3).eval()
+    seen = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
+    with torch.inference_mode():
+        wanted = own.forward_features(seen)
+    wanted = wanted[:, 1:] if architecture == "test_vit" else wanted.flatten(2).transpose(1, 2)
+    regions = TimmRegions(found, torch.device("cpu")).regions(pixels)
+    assert np.abs(regions - wanted.numpy()).max() < 1e-5
+
+
+def test_pictures_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = data(40)
+    sight = TimmSight(network(tmp_path / "net"), str(tmp_path / "cache"))
+    first = np.array(sight.read(own).table)
+    monkeypatch.setattr(timm_sight, "TimmRegions", None)
+    assert (sight.read(own).table == first).all()
+
+
+def test_attackers_learn_from_its_regions(tmp_path: Path) -> None:
+    """Which picture is blank."""
+    own = data(120)
+    labels = np.arange(120) % 2
+    assert own.pictures is not None
+    same = tuple(own.pictures.files[label] for label in labels.tolist())
+    told = replace(own, labels=labels, pictures=Pictures(same))
+    assert accuracy(told, replace(SAT, backbone=f"timm:{network(tmp_path)}")) > 0.9
+
+
+def test_a_moved_network_is_the_same(tmp_path: Path) -> None:
+    one, other = (TimmSight(network(tmp_path / name)) for name in ("here", "there"))
+    assert one.spec == other.spec
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"architecture": "no_such_net"}, "none of timm's"),
+        ({"pretrained_cfg": {"input_size": [1, 64, 64]}}, "no square of three channels"),
+        ({"pretrained_cfg": {"mean": [0.5]}}, "mean must be three numbers"),
+        ({"num_classes": 5}, "cannot be loaded"),
+    ],
+)
+def test_what_is_no_network_is_refused(tmp_path: Path, more: dict[str, object], told: str) -> None:
+    name = network(tmp_path, **more) if "architecture" not in more else network(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
+    with pytest.raises(DataError, match=told):
+        TimmRegions(find_timm(name), torch.device("cpu"))
+
+
+def test_broken_weights_are_refused(tmp_path: Path) -> None:
+    name = network(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(DataError, match="cannot be loaded"):
+        TimmRegions(find_timm(name), torch.device("cpu"))
+
+
+def test_absent_weights_are_told_with_how_to_get_them() -> None:
+    with pytest.raises(ResourceError, match=r"timm/resnet18\.\w+.*models prefetch timm/resnet18"):
+        find_timm("resnet18")
