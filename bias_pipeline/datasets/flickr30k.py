@@ -47,6 +47,8 @@ class Flickr30kDataset(CocoDataset):
         caption_column: see :class:`CocoDataset`.
         label_column: see :class:`CocoDataset`.
         label_map: see :class:`CocoDataset`.
+        images: see :class:`CocoDataset`.
+        regions: see :class:`CocoDataset`.
     """
 
     name = "flickr30k"
@@ -68,9 +70,13 @@ class Flickr30kDataset(CocoDataset):
         caption_column: str | None = None,
         label_column: str | None = None,
         label_map: LabelWords | None = None,
+        images: str | None = None,
+        regions: str | None = None,
     ) -> None:
         super().__init__(
             root,
+            images=images,
+            regions=regions,
             attributes=attributes or str(Path(root) / "attributes.csv"),
             captioners=captioners,
             strict=strict,
