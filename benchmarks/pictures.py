@@ -1,0 +1,117 @@
+"""Scenes drawn a second, one training of SAT on them, and further seeds on regions that are kept.
+
+Usage: python -m benchmarks.pictures
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import timm
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.record import publish, table
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.config.compose import cell
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.world import generate
+
+N_IMAGES, DRAWN_SIDE, EPOCHS = 2000, 128, 10
+PICTURES_TARGET, TRAINING_TARGET, SEED_TARGET = 500.0, 90.0, 0.5
+ARCHITECTURE = "resnet18"
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds by the clock and of processors."""
+
+    wall: float
+    processor: float
+
+
+def timed(work: Callable[[], object]) -> Took:
+    wall, processor = time.perf_counter(), time.process_time()
+    work()
+    return Took(time.perf_counter() - wall, time.process_time() - processor)
+
+
+def drawing() -> Took:
+    images = generate(N_IMAGES).images
+    return timed(lambda: [SceneDrawing(image, "gender").draw(DRAWN_SIDE) for image in images])
+
+
+def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, Labelled, list[Split]]:
+    """A probe, the captioner's captions with their masked pictures, and two splits."""
+    own = cell(
+        [
+            *("metric=imagecaptioner2", "encoder=sat", f"dataset.n_images={N_IMAGES}"),
+            *(f"trainer.max_epochs={EPOCHS}", "probe.processes=1", f"paths.outputs={folder}"),
+            *("split.balanced=false", *words),
+        ]
+    )
+    metric, corpus = own.build("metric"), own.corpus()
+    ready = metric.ready(metric.transforms, corpus)
+    grouping = ready.groupings["gender"]
+    captions = ready.model.take(grouping.codes[ready.model.image_rows] >= 0)
+    labels = grouping.codes[captions.image_rows]
+    data = Labelled("model", captions, labels, 2, grouping.names)
+    splits = metric.draw_splits(corpus, (0, 12))
+    return metric.probe, metric.shown(data, ready), splits
+
+
+def network(folder: Path) -> str:
+    """A network of timm with random weights, whose cost is that of a trained one."""
+    folder.mkdir()
+    torch.manual_seed(0)
+    own = timm.create_model(ARCHITECTURE, pretrained=False, num_classes=10)
+    save_file(own.state_dict(), folder / "model.safetensors")
+    config = {"architecture": ARCHITECTURE, "num_classes": 10}
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+def training(folder: Path, *words: str) -> tuple[Took, Took, int]:
+    """The first seed, the second one, and how many captions each learns from."""
+    probe, data, splits = captioned(folder, *words)
+    first, second = (
+        timed(lambda split=split: probe.fit_predict(data, [split]))  # type: ignore[misc]
+        for split in splits
+    )
+    return first, second, len(np.asarray(splits[0].train))
+
+
+def main() -> None:
+    drawn = drawing()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        first, _, n_train = training(folder / "own")
+        frozen = f"encoder.backbone=timm:{network(folder / 'net')}"
+        looked, kept, _ = training(folder / "frozen", frozen)
+    lines = [
+        [f"{N_IMAGES} scenes drawn at {DRAWN_SIDE} pixels", drawn],
+        [f"SAT, own network, {n_train} of {N_IMAGES} scenes, {EPOCHS} epochs", first],
+        [f"SAT, {ARCHITECTURE} frozen: the first seed looks at all pictures", looked],
+        ["SAT, the second seed on the regions that were kept", kept],
+    ]
+    shown = [[what, f"{own.wall:.1f}", f"{own.processor:.1f}"] for what, own in lines]
+    rate, ratio = N_IMAGES / drawn.wall, kept.wall / looked.wall
+    verdicts = (
+        f"{rate:.0f} pictures a second on one core (target on two: {PICTURES_TARGET:.0f}). One "
+        f"training {first.wall:.0f} s (target at most {TRAINING_TARGET:.0f}). A second seed takes "
+        f"{ratio:.2f} of the first (target at most {SEED_TARGET}).\n"
+    )
+    body = table(["what", "seconds", "processor seconds"], shown) + "\n" + verdicts
+    publish("Pictures", "python -m benchmarks.pictures", body)
+
+
+if __name__ == "__main__":
+    main()
