@@ -185,6 +185,11 @@ def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
             "of them, metric=lic has"
         )
     probe = metric.probe
+    if probe.encoder.sees:
+        raise UsageError(
+            "analysis words explains attackers that read captions alone; those of "
+            f"metric={metric.info.name} see pictures too, metric=lic has some"
+        )
     if isinstance(probe, ConvexProbe):
         return metric, partial(linear.fits, probe), EXACT
     if isinstance(probe, NeuralProbe):

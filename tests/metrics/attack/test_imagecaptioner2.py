@@ -12,6 +12,7 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.explain.words import words
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.scoring import Accuracy, Confidence, Lic
 from tests.metrics.test_contract import QUICK_CAPTIONER
@@ -114,6 +115,12 @@ def test_other_metrics_show_no_pictures() -> None:
     metric, corpus = own.build("metric"), own.corpus()
     with pytest.raises(NotApplicableError, match="use metric=imagecaptioner2"):
         metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+
+
+def test_words_of_attackers_that_see_are_not_explained() -> None:
+    own = cell(*TINY)
+    with pytest.raises(UsageError, match="imagecaptioner2 see pictures too"):
+        words(own.build("metric"), own.corpus(), SEEDS)
 
 
 # --- planted truth
