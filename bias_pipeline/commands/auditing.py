@@ -16,7 +16,7 @@ from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.io.included import group_choices
 from bias_pipeline.io.terminal import warn
-from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.base import HEADLINES, PICTURES, WEIGHTS
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict import sentences
 from bias_pipeline.results.settings import Results
@@ -194,7 +194,7 @@ def _size(corpora: Mapping[str, Corpus]) -> int:
 
 
 def plan_for(corpora: Mapping[str, Corpus], seconds: float) -> Plan:
-    """All metrics but those of published weights, with as many seeds as there is time for.
+    """All metrics but those of published weights and of pictures, with the seeds there is time for.
 
     Where there is too little, the costly ones are left out.
 
@@ -202,8 +202,10 @@ def plan_for(corpora: Mapping[str, Corpus], seconds: float) -> Plan:
         corpora: attribute to corpus.
         seconds: to stay within.
     """
-    # An audit must come out alike on every machine; who has the weights can ask by name.
-    known = {name: own for name, own in infos().items() if "published weights" not in own.needs}
+    # An audit must come out alike on every machine, soon; who has the weights, or pictures, can ask
+    # for these metrics by name.
+    left = {PICTURES, WEIGHTS}
+    known = {name: own for name, own in infos().items() if not left & set(own.needs)}
     spared = costs.spared(known.values())
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in known if name not in left_out]

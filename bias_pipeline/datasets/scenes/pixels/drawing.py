@@ -56,8 +56,8 @@ class SceneDrawing:
     Example:
         >>> from bias_pipeline.datasets.scenes.world import generate
         >>> drawn = SceneDrawing(generate(1).images[0], "gender").draw(64)
-        >>> drawn.pixels.shape, drawn.regions[0].category
-        ((64, 64, 3), 'person')
+        >>> drawn.pixels.shape, sorted(region.category for region in drawn.regions)
+        ((64, 64, 3), ['handbag', 'person', 'train'])
     """
 
     image: Image
