@@ -125,7 +125,7 @@ def test_words_of_attackers_that_see_are_not_explained() -> None:
 
 # --- planted truth
 
-PLANTED = ("dataset.n_images=1000", "metric.sides=[model]", "metric.leaks=[]")
+PLANTED = ("dataset.n_images=2000", "metric.sides=[model]", "metric.leaks=[]")
 
 
 @pytest.mark.slow
