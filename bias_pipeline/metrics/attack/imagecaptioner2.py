@@ -212,7 +212,7 @@ class ImageCaptioner2(CaptionAttack):
                 return None
             own = replace(own, edits=(*own.edits[:-1], Silhouette(self.image_masking)))
         elif kind == "blank":
-            own = own.edited(Blank())
+            own = replace(own, edits=(Blank(),))  # alike whatever else would be masked
         return replace(data, pictures=own)
 
     def _listed(self, data: Labelled, kind: str, ready: Corpus) -> Labelled:
