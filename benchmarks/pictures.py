@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import timm
 import torch
 from safetensors.torch import save_file
 
@@ -70,6 +69,8 @@ def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, Labelled, list[Sp
 
 def network(folder: Path) -> str:
     """A network of timm with random weights, whose cost is that of a trained one."""
+    import timm  # not before bias_pipeline, which makes torchvision importable for it
+
     folder.mkdir()
     torch.manual_seed(0)
     own = timm.create_model(ARCHITECTURE, pretrained=False, num_classes=10)
