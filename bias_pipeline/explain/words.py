@@ -185,7 +185,7 @@ def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
             "of them, metric=lic has"
         )
     probe = metric.probe
-    if probe.encoder.sees:
+    if isinstance(probe, NeuralProbe) and probe.encoder.sees:
         raise UsageError(
             "analysis words explains attackers that read captions alone; those of "
             f"metric={metric.info.name} see pictures too, metric=lic has some"
