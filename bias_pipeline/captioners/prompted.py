@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.captioners.backbones import Backbone, BackboneInputs
 from bias_pipeline.captioners.prompt import Prompt, Prompted
-from bias_pipeline.captioners.sight import Seen, Sight
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import Head, IntArray, Items, NetEncoder
 from bias_pipeline.errors import NotApplicableError, UsageError
@@ -34,26 +34,27 @@ class PromptCaptioner(NetEncoder):
 
     @property
     @abstractmethod
-    def sight(self) -> Sight:
+    def visual(self) -> Backbone:
         """How it sees."""
 
     @property
     def sees(self) -> str:
         """See the base."""
-        return self.sight.needs
+        return self.visual.needs
 
     def require(self) -> None:
         """See the base."""
-        self.sight.require()
+        self.visual.require()
 
     def digest(self, data: Labelled) -> str:
         """Of the captions and of what is to be seen with them."""
-        told = f"{data.digest} {self.sight.digest(data)}"
+        told = f"{data.digest} {self.visual.digest(data)}"
         return hashlib.sha256(told.encode()).hexdigest()
 
     def prepare(self, data: Labelled) -> Embedded | None:
-        """Read the pictures once, in one process."""
-        self.sight.read(data)
+        """Read the pictures once, in one process, if they are kept."""
+        if self.visual.cache is not None:
+            self.visual.read(data)
         return None
 
     def read(self, data: Labelled) -> PromptedItems:
@@ -67,7 +68,7 @@ class PromptCaptioner(NetEncoder):
                 f"{data.name}: a prompted captioner names one group and guesses no tasks; choose "
                 "another encoder"
             )
-        return PromptedItems(self.prompt, data, self.sight.read(data))
+        return PromptedItems(self.prompt, data, self.visual.read(data))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +77,11 @@ class PromptedItems(Items):
 
     prompt: Prompt
     data: Labelled
-    seen: Seen
+    visual: BackboneInputs
 
     def fit(self, train: IntArray) -> PromptedInputs:
         """With numbers for the words of the captions that are learnt from."""
-        return PromptedInputs(Prompted(self.prompt, self.data, train), self.seen, train)
+        return PromptedInputs(Prompted(self.prompt, self.data, train), self.visual.fit(train))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +90,11 @@ class PromptedInputs:
 
     Attributes:
         words: captions in their prompts.
-        seen: with them.
-        train: rows that are learnt from.
+        visual: what is seen with them.
     """
 
     words: Prompted
-    seen: Seen
-    train: IntArray
+    visual: BackboneInputs
 
     @cached_property
     def lengths(self) -> IntArray:
@@ -104,7 +103,7 @@ class PromptedInputs:
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """Words and what is seen, by name."""
-        return {**self.words.batch(rows), **self.seen.batch(np.asarray(rows))}
+        return {**self.words.batch(rows), **self.visual.batch(np.asarray(rows))}
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,11 @@ class Answers(Head):
     renormalise: bool = True
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One number a group, and one for all other words where answers do not share them."""
+        """One number a group.
+
+        Raises:
+            UsageError: if there are tasks to guess.
+        """
         if not exclusive:
             raise UsageError("head=answers is of a captioner that names one group, not of tasks")
         return n_classes

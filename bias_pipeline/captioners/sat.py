@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from bias_pipeline.captioners.backbones import AnnotationBackbone, Backbone, PixelBackbone
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner, PromptedInputs
-from bias_pipeline.captioners.sight import AnnotationSight, PixelSight, Sight
-from bias_pipeline.captioners.timm_sight import TimmSight
+from bias_pipeline.captioners.timm_backbone import TimmBackbone
 from bias_pipeline.declared import Count, Dropout, NotNegative, Range, Text
 from bias_pipeline.models.timm_networks import find_timm
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 VERSION = 1  # raise it whenever any prediction changes
 ANNOTATIONS, TIMM = "annotations", "timm:"
-Backbone = Annotated[
+BackboneName = Annotated[
     str, Text(r"own|annotations|timm:[^\x00-\x1f\x7f]+", "own, annotations or timm:NAME")
 ]
 
@@ -33,7 +33,8 @@ class Sat(PromptCaptioner):
     Attributes:
         prompt: what leads it to name the group.
         recipe: whose network: the ``paper``'s, that of a widely used ``tutorial`` in PyTorch, or
-            ``artemis``', which differs from it in sizes and in where next words begin.
+            ``artemis``', the same network in other sizes (its next words begin at log frequencies,
+            which is left out: masked captions hold no answer, so none would gain).
         backbone: what sees: ``own``, a small convolutional network trained from scratch with the
             rest; ``annotations``, the data set's objects; ``timm:NAME``, a frozen network of timm,
             a folder or a name on the hub.
@@ -53,7 +54,7 @@ class Sat(PromptCaptioner):
 
     prompt: Prompt
     recipe: Literal["paper", "tutorial", "artemis"] = "paper"
-    backbone: Backbone = "own"
+    backbone: BackboneName = "own"
     side: Side = 64
     width: Count = 16
     embedding_dim: Count = 64
@@ -70,7 +71,7 @@ class Sat(PromptCaptioner):
         own = asdict(self)
         for key in ("cache", "backbone", "side", "width"):
             own.pop(key)
-        return {"version": VERSION, **own, "sight": dict(self.sight.spec)}
+        return {"version": VERSION, **own, "backbone": dict(self.visual.spec)}
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -81,19 +82,19 @@ class Sat(PromptCaptioner):
         return {"backbone": dict(find_timm(backbone.removeprefix(TIMM)).files)}
 
     @property
-    def sight(self) -> Sight:
+    def visual(self) -> Backbone:
         """How it sees."""
         if self.backbone == ANNOTATIONS:
-            return AnnotationSight(4 * self.width)
+            return AnnotationBackbone(4 * self.width)
         if self.backbone.startswith(TIMM):
-            return TimmSight(self.backbone.removeprefix(TIMM), self.cache)
-        return PixelSight(self.side, self.width, cache=self.cache)
+            return TimmBackbone(self.backbone.removeprefix(TIMM), self.cache)
+        return PixelBackbone(self.side, self.width, cache=self.cache)
 
     def build(self, inputs: PromptedInputs) -> SatNet:
         """A network with fresh weights."""
         from bias_pipeline.captioners.sat_net import SatNet
 
-        seeing = self.sight.build(inputs.seen, inputs.train)
+        seeing = self.visual.build(inputs.visual)
         own = asdict(self)
         keys = (
             "embedding_dim",

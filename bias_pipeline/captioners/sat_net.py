@@ -47,7 +47,7 @@ class SatNet(nn.Module):
     """Reads a picture and a prompt word by word, and says how likely each answer is to follow.
 
     Args:
-        seeing: pictures to regions, see :mod:`bias_pipeline.captioners.sight_nets`.
+        seeing: pictures to regions, see :mod:`bias_pipeline.captioners.backbone_nets`.
         n_words: size of the vocabulary, the specials included.
         answers: K lists of the numbers of words that name each group.
         design: which published version.

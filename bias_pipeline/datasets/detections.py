@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError
-from bias_pipeline.vision.labels import Seen, plain_label, surest_first
+from bias_pipeline.vision.labels import Labels, plain_label, surest_first
 
-DETECTIONS = "detections: rows with image_id, label and score (or confidence)"
+DETECTIONS = "detections: rows with image_id, label (or category_id) and score (or confidence)"
+_LABELS = ("label", "category_id")
 _CONFIDENCES = ("score", "confidence")
 
 
-def detections_by_id(path: Path) -> dict[str, Seen]:
+def detections_by_id(path: Path) -> dict[str, Labels]:
     """What each image of a file shows.
 
     Args:
-        path: a JSON list of objects (COCO's results with ``label``, the category's name, instead of
-            its number), JSON Lines, CSV, TSV or Parquet; boxes and other columns are passed over.
+        path: a JSON list of objects, as COCO's results are, JSON Lines, CSV, TSV or Parquet; a
+            row has ``label`` or ``category_id``, COCO's number; the rest is passed over.
 
     Returns:
         Canonical image id to pairs of a label and a confidence in [0, 1], the surest first; of
@@ -37,20 +39,33 @@ def detections_by_id(path: Path) -> dict[str, Seen]:
         ...     detections_by_id(path)
         {'7': (('dog', 0.9),)}
     """
-    rows = open_rows(path, what=DETECTIONS, wanted=("image_id", "label", *_CONFIDENCES))
-    rows.require("image_id", "label")
+    rows = open_rows(path, what=DETECTIONS, wanted=("image_id", *_LABELS, *_CONFIDENCES))
+    rows.require("image_id")
+    if not any(rows.has(name) for name in _LABELS):
+        rows.require(_LABELS[0])
     if not any(rows.has(name) for name in _CONFIDENCES):
         rows.require(_CONFIDENCES[0])
     found: dict[str, dict[str, float]] = {}
     for number, row in rows.items:
-        label = plain_label(rows.text(number, row, "label"))
-        if not label:
-            rows.refuse(number, "the label is blank; name what was seen, or leave the row out")
+        label = _label(rows, number, row)
         own = found.setdefault(rows.id(number, row, "image_id"), {})
         own[label] = max(own.get(label, 0.0), _confidence(rows, number, row))
     if not found:
         raise DataError(f"{path}: holds no row; expected {DETECTIONS}")
     return {image: surest_first(own) for image, own in found.items()}
+
+
+def _label(rows: Rows, number: int, row: Mapping[str, Any]) -> str:
+    name, category = _LABELS
+    if category in row and name not in row:
+        told = rows.id(number, row, category)
+        if told not in NAMES_BY_NUMBER:
+            rows.refuse(number, f"category_id {told} is none of COCO's; give 'label', its name")
+        return NAMES_BY_NUMBER[told]
+    label = plain_label(rows.text(number, row, name))
+    if not label:
+        rows.refuse(number, "the label is blank; name what was seen, or leave the row out")
+    return label
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:

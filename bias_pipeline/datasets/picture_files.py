@@ -13,8 +13,9 @@ from typing import Any
 
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.pictures import Region
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file
+from bias_pipeline.errors import UsageError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.photos import find_photos
 
@@ -22,8 +23,6 @@ WHAT = (
     "COCO instances {images, categories, annotations: [{image_id, category_id, bbox, "
     "segmentation}, ...]}, or results [{image_id, category_id, bbox, segmentation, score}, ...]"
 )
-# Results name categories by COCO's numbers alone.
-_COCO = {str(known.id): name for name, known in CATEGORIES.items()}
 _FEWEST = 6  # numbers of a polygon
 _UNKNOWN = (0, 0)  # a size: that of the picture's file
 
@@ -52,8 +51,16 @@ class PictureFiles:
             images: folder of the pictures.
             regions: the file that says what is where.
             instances: the data set's file of objects, which may say it too.
+
+        Raises:
+            UsageError: if a file says what is where in pictures, and no folder of them is named.
         """
         if images is None:
+            if regions is not None:
+                raise UsageError(
+                    f"dataset.regions={regions}: says what is where in pictures; name their folder "
+                    "too (dataset.images=DIR)"
+                )
             return cls()
         source = check_file(regions, "dataset.regions") if regions else instances
         if source is None or (not regions and source.suffix != ".json"):
@@ -80,7 +87,7 @@ def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:
     data = load_json(path, what=WHAT)
     if isinstance(data, list):
         rows = Rows(path, "entry", None, _entries(data, path, ""))
-        return _collected(rows, _COCO, {})
+        return _collected(rows, NAMES_BY_NUMBER, {})  # results have COCO's numbers alone
     whole = expect(data, dict, path, "")
     images, categories, annotations = (
         Rows(path, f"{key} entry", None, _entries(whole.get(key), path, key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Seen = tuple[tuple[str, float], ...]  # a label and its confidence in [0, 1], the surest first
+Labels = tuple[tuple[str, float], ...]  # a label and its confidence in [0, 1], the surest first
 
 _NOTHING = ("n/a", "none", "background", "no object")  # what detectors call no category
 
@@ -22,7 +22,7 @@ def plain_label(text: str) -> str:
     return "" if first in _NOTHING else first
 
 
-def surest_first(confidences: Mapping[str, float]) -> Seen:
+def surest_first(confidences: Mapping[str, float]) -> Labels:
     """Labels in the order of their confidence, equal ones in that of the alphabet.
 
     Example:

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -143,7 +142,9 @@ def _misfit() -> str:
 
 
 def _version(package: str) -> str:
+    import importlib.metadata  # slow, and every command imports this file
+
     try:
-        return version(package)
-    except PackageNotFoundError:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
         return "of unknown version"

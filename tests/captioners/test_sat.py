@@ -13,12 +13,13 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.captioners.backbone_nets import Convolutions, Listed
+from bias_pipeline.captioners.backbones import ObjectInputs
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.captioners.sat_net import SatNet
-from bias_pipeline.captioners.sight_nets import Convolutions, Listed
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
@@ -69,7 +70,7 @@ class Plain:
     """The paper's equations word by word and caption by caption, with PyTorch's own cell."""
 
     def __init__(self, own: SatNet, seen: Tensor) -> None:
-        self.own, self.seen = own, seen  # seen: (R, D)
+        self.own, self.visual = own, seen  # seen: (R, D)
         mean = seen.mean(dim=0)
         self.h, self.c = own.first_hidden(mean), own.first_cell(mean)
         if own.design.bent_start:
@@ -80,10 +81,10 @@ class Plain:
     def read(self, word: int) -> None:
         own = self.own
         bend = torch.tanh if own.design.tanh else torch.relu
-        scores = own.score(bend(own.region_key(self.seen) + own.state_key(self.h)))[:, 0]
+        scores = own.score(bend(own.region_key(self.visual) + own.state_key(self.h)))[:, 0]
         weights = scores.softmax(dim=0)
         self.total = self.total + weights
-        self.z = torch.sigmoid(own.gate(self.h)) * (weights @ self.seen)
+        self.z = torch.sigmoid(own.gate(self.h)) * (weights @ self.visual)
         given = torch.cat([own.vectors.weight[word], self.z])[None]
         h, c = own.cell(given, (self.h[None], self.c[None]))
         self.h, self.c, self.last = h[0], c[0], word
@@ -242,6 +243,14 @@ def test_annotations_are_seen_without_pictures() -> None:
         accuracy(replace(own, labels=labels, objects=told), replace(SAT, backbone="annotations"))
         > 0.95
     )
+
+
+def test_an_object_of_no_training_picture_is_not_seen() -> None:
+    """Else it would have a vector that nobody trained."""
+    told = [frozenset({"tie"}), frozenset({"tie", "bus"}), frozenset({"bus"})]
+    fitted = ObjectInputs.of(told).fit(np.array([0]))
+    assert fitted.names == ["tie"]
+    assert fitted.batch(np.arange(3))["objects"].tolist() == [[1], [1], [0]]
 
 
 @pytest.mark.parametrize(("backbone", "what"), [("own", "pictures"), ("annotations", "objects")])

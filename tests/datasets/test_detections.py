@@ -49,6 +49,11 @@ def test_a_label_is_as_sure_as_its_surest_row(name: str, content: object, tmp_pa
     assert detections_by_id(written(tmp_path, name, content)) == FOUND
 
 
+def test_a_category_is_named_by_its_number_at_coco(tmp_path: Path) -> None:
+    rows = [{"image_id": 7, "category_id": 18, "score": 0.5, "bbox": [1, 2, 3, 4]}]
+    assert detections_by_id(written(tmp_path, "seen.json", rows)) == {"7": (("dog", 0.5),)}
+
+
 def test_the_order_of_rows_plays_no_part(tmp_path: Path) -> None:
     assert detections_by_id(written(tmp_path, "seen.json", ROWS[::-1])) == FOUND
 
@@ -78,7 +83,8 @@ def test_a_row_that_says_nothing_is_refused(
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("seen.json", [{"image_id": 7, "category_id": 18, "score": 1}], "key 'label' is absent"),
+        ("seen.json", [{"image_id": 7, "score": 1}], "key 'label' is absent"),
+        ("seen.json", [{"image_id": 7, "category_id": 12, "score": 1}], "12 is none of COCO's"),
         ("seen.json", [{"image_id": 7, "label": "dog"}], "key 'score' is absent"),
         ("seen.csv", "image_id,label\n7,dog\n", "column 'score' is absent"),
         ("seen.csv", "image_id,name,score\n7,dog,1\n", "column 'label' is absent"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from bias_pipeline.vision import torchvision
 from bias_pipeline.vision.torchvision import guard, suppressed
 
 BOXES = torch.tensor([[0, 0, 4, 4], [1, 1, 5, 5], [8, 8, 9, 9], [0, 0, 4, 4]], dtype=torch.float32)
@@ -43,25 +43,39 @@ def test_other_modules_are_found_as_ever() -> None:
     assert finder().find_spec("torch.nn", None) is None
 
 
-def test_a_module_that_finds_no_operators_is_given_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "torchvision"
+def run_extension(folder: Path, *, operators: bool) -> None:
+    """Import a torchvision.extension that finds operators or not, through the guard."""
+    package = folder / "torchvision"
     package.mkdir()
     (package / "__init__.py").touch()
-    found = "def _has_ops(): return {}\ndef _assert_has_ops(): raise RuntimeError"
-    (package / "extension.py").write_text(found.format(True))
+    (package / "extension.py").write_text(f"def _has_ops(): return {operators}")
     spec = finder().find_spec("torchvision.extension", [str(package)])
-    assert spec.origin == PathFinder.find_spec("torchvision.extension", [str(package)]).origin  # type: ignore[union-attr]
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with pytest.raises(RuntimeError):
-        module._assert_has_ops()  # it has operators, so nothing is done
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+@pytest.fixture
+def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of modules that were given operators."""
+    found: list[str] = []
+    monkeypatch.setattr(torchvision, "_complete", lambda module: found.append(module.__name__))
+    return found
+
+
+def test_a_module_that_finds_no_operators_is_given_some(
+    tmp_path: Path, completed: list[str]
+) -> None:
+    run_extension(tmp_path, operators=False)
+    assert completed == ["torchvision.extension"]
+
+
+def test_a_module_that_finds_operators_is_left_alone(tmp_path: Path, completed: list[str]) -> None:
+    run_extension(tmp_path, operators=True)
+    assert completed == []
 
 
 def test_suppression_runs_in_torchvision() -> None:
-    torchvision = pytest.importorskip("torchvision", reason="extra vision is not installed")
-    assert torchvision.ops.nms(BOXES, SCORES, 0.3).tolist() == [1, 2]
+    package = pytest.importorskip("torchvision", reason="extra vision is not installed")
+    assert package.ops.nms(BOXES, SCORES, 0.3).tolist() == [1, 2]
 
 
 def test_a_network_of_timm_runs() -> None:

@@ -112,3 +112,6 @@ def _parse(line: str) -> tuple[str, Category]:
 
 
 CATEGORIES: Mapping[str, Category] = dict(_parse(line) for line in _TABLE.strip().splitlines())
+
+# COCO's own number, as its files write it, to the name.
+NAMES_BY_NUMBER: Mapping[str, str] = {str(own.id): name for name, own in CATEGORIES.items()}

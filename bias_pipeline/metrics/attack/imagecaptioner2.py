@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -193,7 +194,8 @@ class ImageCaptioner2(CaptionAttack):
             table = ScoreTable.of([attack.attack(data)], self.scoring)
             name = PartName("leak", detail=kind)
             estimate = self.stats.estimate([table], {name: lambda own: own}, attack.ready.keys)
-            parts[name] = self._scored(self._part(estimate[name], attack.ready, "model", images))
+            part = self._part(estimate[name], attack.ready, "model", images)
+            parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
         return parts
 
     def _uncaptioned(self, kind: str, ready: Corpus, rows: IntArray) -> Labelled | None:

@@ -13,27 +13,28 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.pictures import Drawing
 from bias_pipeline.datasets.detections import detections_by_id
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.labels import seen_in
 from bias_pipeline.inference.runner import Model, named
-from bias_pipeline.inference.sights import seen_in
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.metrics.language.contexts import Contexts, annotated
 from bias_pipeline.metrics.language.judging import unit_vectors
 from bias_pipeline.models import clip
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.recognition import KINDS, PROMPT, recognizer
-from bias_pipeline.vision.labels import Seen
+from bias_pipeline.vision.labels import Labels
 
 OBJECTS = "objects"  # those that the data set knows
 VERSION = 1  # raise it whenever any confidence that is kept changes
 _SHOWN = 3  # image ids in a sentence
 
 IntArray = npt.NDArray[np.int64]
-Sights = Mapping[int, Seen]  # row of an image to what it shows
+LabelsByRow = Mapping[int, Labels]  # row of an image to what it shows
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class VisualContext:
             notes.append(f"visual context: {bare} of {len(wanted)} images have no object left")
         return Contexts.of_images(voted, tuple(notes))
 
-    def _proposed(self, sights: Sights) -> Sights:
+    def _proposed(self, by_row: LabelsByRow) -> LabelsByRow:
         """The surest labels of each image that may count."""
         return {
             row: tuple(
@@ -130,10 +131,12 @@ class VisualContext:
                 for label, confidence in seen
                 if confidence >= self.min_confidence and label not in self.exclude_labels
             )[: self.top_k]
-            for row, seen in sights.items()
+            for row, seen in by_row.items()
         }
 
-    def _voted(self, sources: Sequence[Sights], encoder: Frozen) -> dict[int, dict[str, float]]:
+    def _voted(
+        self, sources: Sequence[LabelsByRow], encoder: Frozen
+    ) -> dict[int, dict[str, float]]:
         """Labels that count, of each image that has any; the surest source's confidence."""
         near = self._near(sources, encoder) if len(sources) > 1 else None
         found: dict[int, dict[str, float]] = {}
@@ -147,7 +150,7 @@ class VisualContext:
                         kept[label] = max(confidence, kept.get(label, 0.0))
         return found
 
-    def _near(self, sources: Sequence[Sights], encoder: Frozen) -> dict[str, set[str]]:
+    def _near(self, sources: Sequence[LabelsByRow], encoder: Frozen) -> dict[str, set[str]]:
         """Each label with those that are near enough to agree with it, itself among them."""
         labels = sorted({label for own in sources for seen in own.values() for label, _ in seen})
         if not labels:
@@ -161,7 +164,7 @@ class VisualContext:
 
     def _recognised(
         self, source: str, corpus: Corpus, wanted: IntArray, notes: list[str]
-    ) -> Sights:
+    ) -> LabelsByRow:
         """What a network sees in the pictures of a corpus."""
         if corpus.pictures is None:
             raise NotApplicableError(
@@ -169,8 +172,13 @@ class VisualContext:
                 "dataset.images, or metric.context to a file of detections"
             )
         contents, files = corpus.pictures.contents, corpus.pictures.files
+        if any(isinstance(own, Drawing) for own in files):
+            raise NotApplicableError(
+                f"dataset {corpus.dataset!r} draws its pictures itself, and {source} looks at "
+                "photos; set metric.context=objects, or to a file of detections"
+            )
         digests = {row: own for row in wanted.tolist() if (own := contents[row]) is not None}
-        paths = {own: path for row, own in digests.items() if (path := files[row]) is not None}
+        paths = {own: path for row, own in digests.items() if isinstance(path := files[row], Path)}
         model = find_pretrained(source, KINDS)
 
         def load() -> Model:
@@ -226,7 +234,7 @@ def content_of(source: str) -> object:
     )
 
 
-def _detected(path: Path, corpus: Corpus, notes: list[str]) -> Sights:
+def _detected(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
     """What a file says of the images of a corpus.
 
     Raises:

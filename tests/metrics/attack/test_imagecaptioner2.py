@@ -51,6 +51,10 @@ def test_a_blank_picture_alone_tells_nothing() -> None:
     assert value(score(*TINY), "leak:blank") == pytest.approx(0.5, abs=1e-6)
 
 
+def test_pictures_alone_have_no_rate_of_captions() -> None:
+    assert np.isnan(score(*TINY).parts["leak:masked"].neutral_rate)
+
+
 def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
     """Equation 2, from the predictions themselves."""
     found = score(*TINY)

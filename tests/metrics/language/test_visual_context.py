@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
@@ -198,6 +199,14 @@ def test_a_data_set_without_pictures_is_told(tmp_path: Path) -> None:
     model = str(write_resnet(tmp_path))
     with pytest.raises(NotApplicableError, match=r"has no pictures that .* could look at; set"):
         found(model)
+
+
+def test_drawn_pictures_are_told(tmp_path: Path) -> None:
+    words = ["metric=gender_ratio", "captioner=faithful", "dataset.n_images=20"]
+    drawn = compose.cell(words).corpus()
+    model = str(write_resnet(tmp_path))
+    with pytest.raises(NotApplicableError, match="draws its pictures itself"):
+        contexts_of(model, of=drawn)
 
 
 def test_absent_weights_are_told_before_any_work() -> None:

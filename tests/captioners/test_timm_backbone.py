@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from bias_pipeline.captioners import timm_sight  # noqa: E402
-from bias_pipeline.captioners.timm_sight import TimmSight  # noqa: E402
+from bias_pipeline.captioners import timm_backbone  # noqa: E402
+from bias_pipeline.captioners.timm_backbone import TimmBackbone  # noqa: E402
 from bias_pipeline.corpus.pictures import Pictures  # noqa: E402
 from bias_pipeline.errors import DataError, ResourceError  # noqa: E402
 from bias_pipeline.models.timm_networks import TimmRegions, find_timm  # noqa: E402
@@ -52,10 +52,10 @@ def test_regions_are_what_timm_computes(tmp_path: Path, architecture: str, side:
 
 def test_pictures_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = data(40)
-    sight = TimmSight(network(tmp_path / "net"), str(tmp_path / "cache"))
-    first = np.array(sight.read(own).table)
-    monkeypatch.setattr(timm_sight, "TimmRegions", None)
-    assert (sight.read(own).table == first).all()
+    backbone = TimmBackbone(network(tmp_path / "net"), str(tmp_path / "cache"))
+    first = np.array(backbone.read(own).table)
+    monkeypatch.setattr(timm_backbone, "TimmRegions", None)
+    assert (backbone.read(own).table == first).all()
 
 
 def test_attackers_learn_from_its_regions(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_attackers_learn_from_its_regions(tmp_path: Path) -> None:
 
 
 def test_a_moved_network_is_the_same(tmp_path: Path) -> None:
-    one, other = (TimmSight(network(tmp_path / name)) for name in ("here", "there"))
+    one, other = (TimmBackbone(network(tmp_path / name)) for name in ("here", "there"))
     assert one.spec == other.spec
 
 

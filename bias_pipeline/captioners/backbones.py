@@ -1,4 +1,4 @@
-"""What a captioner sees: the pixels of a picture, or a list of what is annotated in it."""
+"""What a captioner sees with: the pixels of a picture, or a list of what is annotated in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +23,32 @@ if TYPE_CHECKING:
     from torch import nn
 
 NOTHING = 0  # the number that fills short lists of objects up
+ANNOTATIONS_VERSION = 2  # raise it whenever any prediction from annotations changes
 
 
-class Seen(ABC):
+class BackboneInputs(ABC):
     """What is seen in the pictures of N captions."""
+
+    def fit(self, train: IntArray) -> Self:
+        """The same as far as it may be known from the training part, which is all by default."""
+        del train
+        return self
 
     @abstractmethod
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Name to (B, ...) what the network of :meth:`Sight.build` takes by name."""
+        """Name to (B, ...) what the network of :meth:`Backbone.build` takes by name."""
 
 
-class Sight(ABC):
+class Backbone(ABC):
     """A way to see.
 
     Attributes:
         needs: what a data set must have, ``pictures`` or ``objects``.
+        cache: folder of what it saw, None to keep nothing.
     """
 
     needs: ClassVar[str]
+    cache: str | None = None
 
     @property
     @abstractmethod
@@ -59,11 +67,11 @@ class Sight(ABC):
         """SHA-256 (hex) of what there is to be seen."""
 
     @abstractmethod
-    def read(self, data: Labelled) -> Seen:
+    def read(self, data: Labelled) -> BackboneInputs:
         """What is seen; computed once for whoever asks."""
 
     @abstractmethod
-    def build(self, seen: Seen, train: IntArray) -> nn.Module:
+    def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network with fresh weights: the arrays of a batch to regions (B, R, ``output_dim``)."""
 
 
@@ -83,7 +91,7 @@ def pictures_of(data: Labelled) -> Pictures:
 
 
 @dataclass(frozen=True)
-class PixelSight(Sight):
+class PixelBackbone(Backbone):
     """A small convolutional network, trained from scratch with the captioner.
 
     Attributes:
@@ -110,20 +118,20 @@ class PixelSight(Sight):
         """Of the pictures, their edits included."""
         return pictures_of(data).digest
 
-    def read(self, data: Labelled) -> PixelsSeen:
+    def read(self, data: Labelled) -> PixelInputs:
         """The pictures as arrays."""
-        return PixelsSeen(pixel_table(pictures_of(data), self.side, self.cache))
+        return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
 
-    def build(self, seen: Seen, train: IntArray) -> nn.Module:
-        """See :class:`~bias_pipeline.captioners.sight_nets.Convolutions`."""
-        del seen, train
-        from bias_pipeline.captioners.sight_nets import Convolutions
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """See :class:`~bias_pipeline.captioners.backbone_nets.Convolutions`."""
+        del inputs
+        from bias_pipeline.captioners.backbone_nets import Convolutions
 
         return Convolutions(self.side, self.width, self.grid)
 
 
 @dataclass(frozen=True, eq=False)
-class PixelsSeen(Seen):
+class PixelInputs(BackboneInputs):
     """Pictures as arrays.
 
     Attributes:
@@ -138,7 +146,7 @@ class PixelsSeen(Seen):
 
 
 @dataclass(frozen=True)
-class AnnotationSight(Sight):
+class AnnotationBackbone(Backbone):
     """Regions without pixels: the objects that the data set says are in a picture.
 
     Ours: no paper sees so little. It makes the metric of pictures run where labels and objects are
@@ -155,24 +163,23 @@ class AnnotationSight(Sight):
     @property
     def spec(self) -> Mapping[str, object]:
         """The size."""
-        return {"sees": "annotations", "size": self.size}
+        return {"sees": "annotations", "version": ANNOTATIONS_VERSION, "size": self.size}
 
     def digest(self, data: Labelled) -> str:
         """Of the objects."""
         told = repr([sorted(own) for own in _objects_of(data)])
         return hashlib.sha256(told.encode()).hexdigest()
 
-    def read(self, data: Labelled) -> ObjectsSeen:
+    def read(self, data: Labelled) -> ObjectInputs:
         """The lists of objects."""
-        return ObjectsSeen(_objects_of(data))
+        return ObjectInputs.of(_objects_of(data))
 
-    def build(self, seen: Seen, train: IntArray) -> nn.Module:
+    def build(self, inputs: BackboneInputs) -> nn.Module:
         """A vector for each kind of object."""
-        del train
-        assert isinstance(seen, ObjectsSeen)
-        from bias_pipeline.captioners.sight_nets import Listed
+        assert isinstance(inputs, ObjectInputs)
+        from bias_pipeline.captioners.backbone_nets import Listed
 
-        return Listed(len(seen.names) + 1, self.size, NOTHING)
+        return Listed(len(inputs.names) + 1, self.size, NOTHING)
 
 
 def _objects_of(data: Labelled) -> Sequence[frozenset[str]]:
@@ -185,19 +192,31 @@ def _objects_of(data: Labelled) -> Sequence[frozenset[str]]:
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectsSeen(Seen):
+class ObjectInputs(BackboneInputs):
     """Lists of objects.
 
     Attributes:
         objects: of each of N captions' images.
+        known: objects that have a vector; all others are not seen.
     """
 
     objects: Sequence[frozenset[str]]
+    known: frozenset[str]
+
+    @classmethod
+    def of(cls, objects: Sequence[frozenset[str]]) -> ObjectInputs:
+        """All objects of N captions' images, each known."""
+        return cls(objects, frozenset[str]().union(*objects))
+
+    def fit(self, train: IntArray) -> ObjectInputs:
+        """Only objects of the training part have vectors that are learnt."""
+        known = frozenset[str]().union(*(self.objects[row] for row in train.tolist()))
+        return ObjectInputs([own & known for own in self.objects], known)
 
     @cached_property
     def names(self) -> list[str]:
-        """All objects by name, sorted."""
-        return sorted({name for own in self.objects for name in own})
+        """The known objects by name, sorted."""
+        return sorted(self.known)
 
     @cached_property
     def _numbers(self) -> IntArray:

@@ -14,14 +14,14 @@ from pathlib import Path
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import Model, describe_share
 from bias_pipeline.io.cores import n_cores
-from bias_pipeline.vision.labels import Seen
+from bias_pipeline.vision.labels import Labels
 
 BATCH = 16  # pictures at once
 
 
 def seen_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
-) -> tuple[dict[str, Seen], dict[str, str]]:
+) -> tuple[dict[str, Labels], dict[str, str]]:
     """What pictures show; those that were looked at before are not looked at again.
 
     Args:
@@ -41,7 +41,7 @@ def seen_in(
         how = Namespace(shard="0/1", batch=BATCH, threads=n_cores())
         describe_share(missing, lambda _: 0, store, load, how)
         known = _kept(store, lasting=False)
-    seen: dict[str, Seen] = {}
+    seen: dict[str, Labels] = {}
     unreadable: dict[str, str] = {}
     for digest in pictures:
         value, reason = known[digest]

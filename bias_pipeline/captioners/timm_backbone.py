@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.captioners.sight import Seen, Sight, pictures_of
+from bias_pipeline.captioners.backbones import Backbone, BackboneInputs, pictures_of
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import IntArray
@@ -26,7 +26,7 @@ TOGETHER = 32  # pictures that are looked at at once
 
 
 @dataclass(frozen=True)
-class TimmSight(Sight):
+class TimmBackbone(Backbone):
     """The last grid, or the tokens, of a network whose weights stay as they are.
 
     Regions are kept in half precision, whatever looks at them: seeds, recipes, sides of a metric.
@@ -57,21 +57,20 @@ class TimmSight(Sight):
         """Of the pictures, their edits included."""
         return pictures_of(data).digest
 
-    def read(self, data: Labelled) -> RegionsSeen:
+    def read(self, data: Labelled) -> RegionInputs:
         """The regions of each picture."""
         pictures, model = pictures_of(data), find_timm(self.model)
         key = f"regions {self.spec} {pictures.digest}"
-        return RegionsSeen(
+        return RegionInputs(
             kept_table(self.cache, key, lambda: _regions(model, self.device, pictures))
         )
 
-    def build(self, seen: Seen, train: IntArray) -> nn.Module:
+    def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network that passes regions on."""
-        del train
-        assert isinstance(seen, RegionsSeen)
-        from bias_pipeline.captioners.sight_nets import Passed
+        assert isinstance(inputs, RegionInputs)
+        from bias_pipeline.captioners.backbone_nets import Passed
 
-        return Passed(seen.table.shape[2])
+        return Passed(inputs.table.shape[2])
 
 
 def _regions(model: TimmModel, device: str, pictures: Pictures) -> Filling:
@@ -90,7 +89,7 @@ def _regions(model: TimmModel, device: str, pictures: Pictures) -> Filling:
 
 
 @dataclass(frozen=True, eq=False)
-class RegionsSeen(Seen):
+class RegionInputs(BackboneInputs):
     """Regions that a frozen network saw.
 
     Attributes:
