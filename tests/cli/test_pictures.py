@@ -16,6 +16,19 @@ def test_pictures_are_looked_at_in_one_command(run: Run) -> None:
     assert "encoder sat" in told
 
 
+def test_grit_looks_at_pictures_in_one_command(run: Run) -> None:
+    words = ("metric=imagecaptioner2", "encoder=grit", "metric.leaks=[]", "trainer.max_epochs=1")
+    few = ("dataset.n_images=150", "stats.resamples=20", "logger=csv", "seeds=1")
+    code, told = run(*words, *few, "captioner=amplifier", "encoder.second_gate=paper")
+    assert code == 0, told
+    assert "encoder grit" in told
+
+
+def test_an_unknown_size_of_grit_is_refused(run: Run) -> None:
+    code, told = run("metric=imagecaptioner2", "encoder=grit", "encoder.size=large", "logger=csv")
+    assert (code, "encoder.size" in told) == (2, True)
+
+
 def test_attackers_of_texts_are_refused(run: Run) -> None:
     code, told = run("metric=imagecaptioner2", "encoder=ngram", "logger=csv")
     assert (code, "choose encoder=sat" in told) == (2, True)

@@ -121,7 +121,8 @@ class ImageCaptioner2(CaptionAttack):
         )
         if not probe.encoder.sees:
             raise UsageError(
-                "metric=imagecaptioner2 is of attackers that see pictures; choose encoder=sat"
+                "metric=imagecaptioner2 is of attackers that see pictures; choose encoder=sat or "
+                "encoder=grit"
             )
         self.image_masking = image_masking
         self.renormalise_answers = renormalise_answers

@@ -1,0 +1,99 @@
+"""GRIT, prompted (Nguyen et al. 2022). Needs PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.captioners.prompt import PAD
+from bias_pipeline.models.grit.captions import CaptionDecoder, GridNet
+from bias_pipeline.models.grit.detector import Visual
+from bias_pipeline.models.grit.sizes import GritSize
+
+
+class GritNet(nn.Module):
+    """Looks at a picture, reads a prompt at once, and says how likely each answer is to follow.
+
+    Args:
+        detector: pictures to :class:`~bias_pipeline.models.grit.detector.Visual`.
+        n_words: size of the vocabulary, the specials included.
+        answers: K lists of the numbers of words that name each group.
+        size: of all parts.
+        second_gate: see :class:`~bias_pipeline.models.grit.captions.ParallelLayer`.
+
+    Attributes:
+        together: pictures that are looked at together when it predicts.
+    """
+
+    together = 128
+
+    def __init__(
+        self,
+        detector: nn.Module,
+        n_words: int,
+        answers: Sequence[Sequence[int]],
+        size: GritSize,
+        second_gate: str,
+    ) -> None:
+        super().__init__()
+        self.detector = detector
+        self.answers = [list(own) for own in answers]
+        self.output_dim = len(answers)
+        self.grid_net = GridNet(int(detector.grid_dim), size)  # type: ignore[arg-type]
+        self.cap_generator = CaptionDecoder(n_words, size, second_gate)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        tail: Tensor | None = None,
+        tail_lengths: Tensor | None = None,
+        **picture: Tensor,
+    ) -> Tensor:
+        """(B, K) logarithms of how likely each answer, and what follows it, is.
+
+        Args:
+            tokens: (B, L) the words before the answer.
+            lengths: (B,) how many there are.
+            tail: (B, M) the words after the answer, None if there are none.
+            tail_lengths: (B,) how many there are.
+            picture: what :attr:`detector` takes.
+        """
+        seen = self.detector(**picture)
+        visual = Visual(self.grid_net(seen.grid), seen.regions)
+        if tail is None and all(len(own) == 1 for own in self.answers):
+            states = self.cap_generator(tokens, visual)
+            last = states[torch.arange(len(states), device=states.device), lengths - 1]
+            words = self.cap_generator.following(last)
+            return words[:, [own[0] for own in self.answers]]
+        if tail is None or tail_lengths is None:
+            tail, tail_lengths = tokens[:, :0], torch.zeros_like(lengths)
+        found = [
+            self._followed(tokens, lengths, own, tail, tail_lengths, visual) for own in self.answers
+        ]
+        return torch.stack(found, dim=1)
+
+    def _followed(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        answer: Sequence[int],
+        tail: Tensor,
+        tail_lengths: Tensor,
+        visual: Visual,
+    ) -> Tensor:
+        """(B,) how likely an answer of several words is, with all that follows it."""
+        follows = torch.cat([tokens.new_tensor(answer).expand(len(tokens), -1), tail], dim=1)
+        n_follow = len(answer) + tail_lengths
+        step = torch.arange(follows.shape[1], device=tokens.device)
+        places = lengths[:, None] + step  # (B, F) where each of these words stands
+        longer = tokens.new_full((len(tokens), tokens.shape[1] + follows.shape[1]), PAD)
+        longer[:, : tokens.shape[1]] = tokens
+        longer = longer.scatter(1, places, follows)
+        states = self.cap_generator(longer, visual)
+        before = (places - 1)[..., None].expand(-1, -1, states.shape[2])
+        words = self.cap_generator.following(states.gather(1, before))  # (B, F, V)
+        likely = words.gather(2, follows[..., None]).squeeze(2)
+        return (likely * (step < n_follow[:, None])).sum(dim=1)

@@ -1,0 +1,202 @@
+"""What GRIT says: its grid feature network and its caption decoder. Needs PyTorch."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.models.grit.detector import Visual
+from bias_pipeline.models.grit.sizes import GritSize
+
+PAD = 1  # the number of no word, in the released vocabulary as in ours
+
+
+class Attention(nn.Module):
+    """Attention of several heads with a residual, normalised afterwards (Vaswani et al. 2017).
+
+    Args:
+        size: of queries and of what they see.
+        n_heads: attention heads.
+        dropout: on what is seen.
+    """
+
+    def __init__(self, size: int, n_heads: int, dropout: float) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.fc_q, self.fc_k, self.fc_v, self.fc_o = (nn.Linear(size, size) for _ in range(4))
+        self.layer_norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, queries: Tensor, seen: Tensor, visible: Tensor | None = None) -> Tensor:
+        """(B, Q, C) queries to the same.
+
+        Args:
+            queries: who looks.
+            seen: (B, S, C) what at.
+            visible: (..., Q, S) which of it they may see, all if left out.
+        """
+        q, k, v = (
+            layer(own).unflatten(2, (self.n_heads, -1)).transpose(1, 2)
+            for layer, own in ((self.fc_q, queries), (self.fc_k, seen), (self.fc_v, seen))
+        )
+        found = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+        found = self.fc_o(found.transpose(1, 2).flatten(2))
+        own: Tensor = self.layer_norm(queries + self.dropout(found))
+        return own
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with a residual, normalised afterwards.
+
+    Args:
+        size: of a vector.
+        inner: of the vectors between.
+        dropout: after each layer.
+    """
+
+    def __init__(self, size: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(size, inner), nn.Linear(inner, size)
+        self.layer_norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(..., C) to the same."""
+        inner = self.dropout(torch.relu(self.fc1(vectors)))
+        own: Tensor = self.layer_norm(vectors + self.dropout(self.fc2(inner)))
+        return own
+
+
+class GridLayer(nn.Module):
+    """Places of the grid look at each other.
+
+    Args:
+        size: of all parts.
+    """
+
+    def __init__(self, size: GritSize) -> None:
+        super().__init__()
+        self.mhatt = Attention(size.size, size.n_heads, size.dropout)
+        self.pwff = FeedForward(size.size, size.inner, size.dropout)
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """(B, G, C) to the same."""
+        own: Tensor = self.pwff(self.mhatt(grid, grid))
+        return own
+
+
+class GridNet(nn.Module):
+    """The grid feature network: makes the backbone's coarsest grid ready for the words.
+
+    Args:
+        n_inputs: of a place.
+        size: of all parts.
+    """
+
+    def __init__(self, n_inputs: int, size: GritSize) -> None:
+        super().__init__()
+        self.fc = nn.Linear(n_inputs, size.size)
+        self.dropout = nn.Dropout(size.dropout)
+        self.layer_norm = nn.LayerNorm(size.size)
+        self.layers = nn.ModuleList(GridLayer(size) for _ in range(size.grid_layers))
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """(B, G, n_inputs) to (B, G, C)."""
+        own: Tensor = self.layer_norm(self.dropout(torch.relu(self.fc(grid))))
+        for layer in self.layers:
+            own = layer(own)
+        return own
+
+
+class ParallelLayer(nn.Module):
+    """Words look at the words before them, and from there at grid and regions side by side.
+
+    The parallel cross-attention of Nguyen et al. (2022). How much of either is let in is decided,
+    number by number, by a gate that reads the word and what it saw::
+
+        a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
+        (a_g * grid + a_r * regions) / sqrt(2)
+
+    In the released network both gates have the weights of the first, W_1; W_2 is saved and never
+    used.
+
+    Args:
+        size: of all parts.
+        second_gate: whether the gate on regions has its own weights (``paper``) or the first one's
+            (``released``).
+    """
+
+    def __init__(self, size: GritSize, second_gate: str) -> None:
+        super().__init__()
+        shape = (size.size, size.n_heads, size.dropout)
+        self.self_att, self.vis_att1, self.vis_att2 = (Attention(*shape) for _ in range(3))
+        self.fc_alpha1 = nn.Linear(2 * size.size, size.size)
+        self.fc_alpha2 = nn.Linear(2 * size.size, size.size) if second_gate == "paper" else None
+        self.pwff = FeedForward(size.size, size.inner, size.dropout)
+
+    def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
+        """(B, L, C) words to the same.
+
+        Args:
+            words: of captions.
+            present: (B, L, 1) one for a word, zero for padding.
+            visible: (L, L) which words each may see.
+            visual: of their pictures.
+        """
+        words = self.self_att(words, words, visible) * present
+        grid = self.vis_att1(words, visual.grid) * present
+        regions = self.vis_att2(words, visual.regions) * present
+        second = self.fc_alpha1 if self.fc_alpha2 is None else self.fc_alpha2
+        seen = self._let_in(self.fc_alpha1, words, grid) + self._let_in(second, words, regions)
+        own: Tensor = self.pwff(seen / math.sqrt(2)) * present
+        return own
+
+    @staticmethod
+    def _let_in(gate: nn.Module, words: Tensor, seen: Tensor) -> Tensor:
+        return torch.sigmoid(gate(torch.cat([words, seen], dim=2))) * seen
+
+
+class CaptionDecoder(nn.Module):
+    """The caption generator: words to how likely each word is to follow.
+
+    Args:
+        n_words: size of the vocabulary.
+        size: of all parts.
+        second_gate: see :class:`ParallelLayer`.
+    """
+
+    def __init__(self, n_words: int, size: GritSize, second_gate: str) -> None:
+        super().__init__()
+        self.word_emb = nn.Embedding(n_words, size.size, padding_idx=PAD)
+        self.layers = nn.ModuleList(
+            ParallelLayer(size, second_gate) for _ in range(size.caption_layers)
+        )
+        self.fc = nn.Linear(size.size, n_words, bias=False)
+
+    def forward(self, tokens: Tensor, visual: Visual) -> Tensor:
+        """(B, L, C) the state after each word.
+
+        Args:
+            tokens: (B, L) numbers of words, padded at the end.
+            visual: of the pictures.
+        """
+        length = tokens.shape[1]
+        present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
+        visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
+        words = self.word_emb(tokens) + self._places(length).to(self.word_emb.weight) * present
+        for layer in self.layers:
+            words = layer(words, present, visible, visual)
+        return words
+
+    def following(self, states: Tensor) -> Tensor:
+        """(..., C) states to (..., V) logarithms of how likely each word is to follow."""
+        return self.fc(states).float().log_softmax(dim=-1)
+
+    def _places(self, length: int) -> Tensor:
+        """(length, C) sines and cosines of the place, the first word's being 1."""
+        size = self.word_emb.embedding_dim
+        rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
+        angle = torch.arange(1, length + 1)[:, None] * rate
+        return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)

@@ -1,0 +1,169 @@
+"""What GRIT sees: a grid, and regions that queries find in it. Needs PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.models.deformable import DeformableAttention, Shape
+from bias_pipeline.models.grit.sizes import GritSize
+from bias_pipeline.models.swin import Swin
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
+GROUPS = 32  # channels are normalised in so many groups, as in Deformable DETR
+
+
+class Visual(NamedTuple):
+    """What is seen of B pictures.
+
+    Attributes:
+        grid: (B, G, D) vectors of the coarsest grid.
+        regions: (B, R, C) vectors of regions.
+    """
+
+    grid: Tensor
+    regions: Tensor
+
+
+class Detector(nn.Module):
+    """A Swin transformer, and a region decoder on its coarsest grids.
+
+    Args:
+        size: of all parts.
+
+    Attributes:
+        grid_dim: D.
+        region_dim: C.
+    """
+
+    def __init__(self, size: GritSize) -> None:
+        super().__init__()
+        self.backbone = Swin(
+            size.embed,
+            size.depths,
+            size.backbone_heads,
+            window=size.window,
+            patch=size.patch,
+            merges_last=True,
+            drop_path=size.drop_path,
+        )
+        own = self.backbone.sizes[-size.n_levels :]
+        self.regions = RegionDecoder(own, size)
+        self.grid_dim, self.region_dim = own[-1], size.size
+
+    def forward(self, pixels: Tensor) -> Visual:
+        """(B, 3, S, S) uint8 pictures to what is seen of them."""
+        mean, std = (pixels.new_tensor(own, dtype=torch.float32) for own in (MEAN, STD))
+        normal = (pixels.float() / 255 - mean[:, None, None]) / std[:, None, None]
+        levels = self.backbone(normal)[-self.regions.n_levels :]
+        return Visual(levels[-1].flatten(1, 2), self.regions(levels))
+
+
+class RegionDecoder(nn.Module):
+    """Deformable DETR's decoder without its encoder: queries to regions.
+
+    Boxes are refined by each layer (Zhu et al. 2021, section 4.2), the first time before any.
+    There, no gradient passes from one layer's box to the next one's, as every layer has a loss of
+    its own on boxes. Here it does, since the answer alone is learnt from; what is computed is the
+    same.
+
+    Args:
+        sizes: of the vectors of each level.
+        size: of all parts.
+    """
+
+    def __init__(self, sizes: Sequence[int], size: GritSize) -> None:
+        super().__init__()
+        self.n_levels, width = len(sizes), size.size
+        self.input_proj = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(own, width, 1), nn.GroupNorm(GROUPS, width)) for own in sizes
+        )
+        self.query_embed = nn.Embedding(size.n_regions, 2 * width)  # position and content
+        self.reference_points = nn.Linear(width, 2)
+        self.layers = nn.ModuleList(
+            RegionLayer(size, self.n_levels) for _ in range(size.region_layers)
+        )
+        self.bbox_embed = nn.ModuleList(BoxNet(width) for _ in range(size.region_layers + 1))
+
+    def forward(self, levels: Sequence[Tensor]) -> Tensor:
+        """(B, H, W, D) levels, the finest first, to regions (B, R, C)."""
+        projected = [
+            layer(level.permute(0, 3, 1, 2))
+            for layer, level in zip(self.input_proj, levels, strict=True)
+        ]
+        shapes = [(own.shape[2], own.shape[3]) for own in projected]
+        values = torch.cat([own.flatten(2).transpose(1, 2) for own in projected], dim=1)
+        place, content = self.query_embed.weight.expand(len(values), -1, -1).chunk(2, dim=2)
+        middle = self.reference_points(place).sigmoid()
+        boxes = refined(nn.functional.pad(middle, (0, 2), value=0.5), self.bbox_embed[0](content))
+        for layer, box_net in zip(self.layers, list(self.bbox_embed)[1:], strict=True):
+            content = layer(content, place, boxes, values, shapes)
+            boxes = refined(boxes, box_net(content))
+        return content
+
+
+def refined(boxes: Tensor, change: Tensor) -> Tensor:
+    """(B, Q, 4) boxes in [0, 1], moved by a change of their logits."""
+    return torch.sigmoid(torch.logit(boxes.float(), eps=1e-5) + change.float())
+
+
+class RegionLayer(nn.Module):
+    """Queries look at each other, then at the picture, each near its box.
+
+    Args:
+        size: of all parts.
+        n_levels: of the picture.
+    """
+
+    def __init__(self, size: GritSize, n_levels: int) -> None:
+        super().__init__()
+        width, dropout = size.size, size.region_dropout
+        self.self_attn = nn.MultiheadAttention(width, size.n_heads, dropout, batch_first=True)
+        self.cross_attn = DeformableAttention(width, size.n_heads, n_levels, size.n_points)
+        self.linear1 = nn.Linear(width, size.region_inner)
+        self.linear2 = nn.Linear(size.region_inner, width)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        content: Tensor,
+        place: Tensor,
+        boxes: Tensor,
+        values: Tensor,
+        shapes: Sequence[Shape],
+    ) -> Tensor:
+        """(B, Q, C) queries to the same; the others as :class:`RegionDecoder` has them."""
+        asking = content + place
+        seen, _ = self.self_attn(asking, asking, content, need_weights=False)
+        content = self.norm2(content + self.dropout(seen))
+        seen = self.cross_attn(content + place, boxes, values, shapes)
+        content = self.norm1(content + self.dropout(seen))
+        inner = self.dropout(torch.relu(self.linear1(content)))
+        found: Tensor = self.norm3(content + self.dropout(self.linear2(inner)))
+        return found
+
+
+class BoxNet(nn.Module):
+    """Three linear layers from a query to the change of its box, which is none at first.
+
+    Args:
+        size: of a query.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            [nn.Linear(size, size), nn.Linear(size, size), nn.Linear(size, 4)]
+        )
+        for own in self.layers[2].parameters():
+            nn.init.zeros_(own)
+
+    def forward(self, queries: Tensor) -> Tensor:
+        """(B, Q, C) to (B, Q, 4)."""
+        first, second, last = self.layers
+        change: Tensor = last(torch.relu(second(torch.relu(first(queries)))))
+        return change

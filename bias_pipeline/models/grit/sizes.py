@@ -1,0 +1,101 @@
+"""How large each part of GRIT is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class GritSize:
+    """The sizes of one GRIT.
+
+    Attributes:
+        side: pictures are squeezed into a square of so many pixels.
+        patch: of the Swin transformer; this and the next four: see
+            :class:`~bias_pipeline.models.swin.Swin`.
+        embed: size of a patch's vector.
+        depths: blocks of its stages.
+        backbone_heads: attention heads of its stages.
+        window: side of its windows.
+        n_levels: of its grids, the coarsest ones, that regions are found in.
+        size: of a region, a place of the grid and a word.
+        n_heads: attention heads of all that follows the Swin transformer.
+        n_regions: queries, each of which becomes a region.
+        n_points: places at which a query's head looks in each level.
+        region_layers: of the region decoder.
+        region_inner: of its feed-forward networks.
+        grid_layers: of the grid network.
+        caption_layers: of the caption decoder.
+        inner: of the feed-forward networks of both.
+        drop_path: how often a block of the Swin transformer is left out in training.
+        region_dropout: in the region decoder.
+        dropout: in the grid network and the caption decoder.
+    """
+
+    side: int
+    patch: int
+    embed: int
+    depths: tuple[int, ...]
+    backbone_heads: tuple[int, ...]
+    window: int
+    n_levels: int
+    size: int
+    n_heads: int
+    n_regions: int
+    n_points: int
+    region_layers: int
+    region_inner: int
+    grid_layers: int
+    caption_layers: int
+    inner: int
+    drop_path: float
+    region_dropout: float
+    dropout: float
+
+
+SIZES: Mapping[str, GritSize] = {
+    # Ours: for pictures of 64 pixels, trained from scratch on few of them.
+    "small": GritSize(
+        side=64,
+        patch=8,
+        embed=32,
+        depths=(2, 2),
+        backbone_heads=(2, 4),
+        window=4,
+        n_levels=3,
+        size=64,
+        n_heads=4,
+        n_regions=16,
+        n_points=4,
+        region_layers=2,
+        region_inner=128,
+        grid_layers=1,
+        caption_layers=2,
+        inner=128,
+        drop_path=0.0,
+        region_dropout=0.1,
+        dropout=0.2,
+    ),
+    "released": GritSize(
+        side=384,
+        patch=4,
+        embed=128,
+        depths=(2, 2, 18, 2),
+        backbone_heads=(4, 8, 16, 32),
+        window=12,
+        n_levels=4,
+        size=512,
+        n_heads=8,
+        n_regions=150,
+        n_points=4,
+        region_layers=6,
+        region_inner=1024,
+        grid_layers=3,
+        caption_layers=3,
+        inner=2048,
+        drop_path=0.3,
+        region_dropout=0.1,
+        dropout=0.2,
+    ),
+}

@@ -1,0 +1,315 @@
+"""Swin transformer (Liu et al. 2021), whose weights bear Microsoft's names. Needs PyTorch.
+
+Grids are (B, H, W, C). A grid that windows do not fill is filled up with zeros below and to the
+right, which are seen like anything else, as detectors and GRIT have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Swin(nn.Module):
+    """Stages of window attention, each on a grid half as wide as the one before.
+
+    Args:
+        size: of a patch's vector in the first stage; it doubles with each stage.
+        depths: blocks of each stage.
+        n_heads: attention heads of each stage.
+        window: side of a window in patches.
+        patch: side of a patch in pixels.
+        shrinks: whether a grid no larger than a window is one window of its own size, which is not
+            shifted (the classifier of the paper); else it is filled up (detectors).
+        merges_last: whether the last stage's grid is halved too and comes as one more level, whose
+            vectors are no longer than that stage's (GRIT).
+        drop_path: how often the last block's branches are left out in training; the others' in
+            proportion to their depth.
+
+    Attributes:
+        sizes: C of each level.
+
+    Example:
+        >>> net = Swin(8, (1, 1), (1, 2), window=4, patch=4, merges_last=True)
+        >>> [tuple(level.shape) for level in net(torch.zeros(1, 3, 32, 32))]
+        [(1, 8, 8, 8), (1, 4, 4, 16), (1, 2, 2, 16)]
+    """
+
+    def __init__(
+        self,
+        size: int,
+        depths: Sequence[int],
+        n_heads: Sequence[int],
+        *,
+        window: int,
+        patch: int = 4,
+        shrinks: bool = False,
+        merges_last: bool = False,
+        drop_path: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.patch_embed = Patches(patch, size)
+        rates = np.linspace(0, drop_path, sum(depths)).tolist()
+        self.sizes = [size << number for number in range(len(depths))]
+        if merges_last:
+            self.sizes.append(self.sizes[-1])
+        stages = []
+        for number, depth in enumerate(depths):
+            own, rates = rates[:depth], rates[depth:]
+            merged = self.sizes[number + 1] if number + 1 < len(self.sizes) else None
+            shape = (self.sizes[number], n_heads[number], window)
+            stages.append(Stage(*shape, own, shrinks=shrinks, merged=merged))
+        self.layers = nn.ModuleList(stages)
+
+    def forward(self, pixels: Tensor) -> list[Tensor]:
+        """(B, 3, H, W) normalised pictures to a grid (B, H', W', C) a level, the finest first."""
+        grid, levels = self.patch_embed(pixels), []
+        for stage in self.layers:
+            level, grid = stage(grid)
+            levels.append(level)
+        return levels if len(levels) == len(self.sizes) else [*levels, grid]
+
+
+class Patches(nn.Module):
+    """Patches of pixels as vectors (the paper's section 3.1).
+
+    Args:
+        side: of a patch in pixels.
+        size: of a vector.
+    """
+
+    def __init__(self, side: int, size: int) -> None:
+        super().__init__()
+        self.side = side
+        self.proj = nn.Conv2d(3, size, side, stride=side)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, H, W) to (B, H / side, W / side, C), rounded up."""
+        filled = nn.functional.pad(
+            pixels, (0, -pixels.shape[3] % self.side, 0, -pixels.shape[2] % self.side)
+        )
+        grid: Tensor = self.norm(self.proj(filled).permute(0, 2, 3, 1))
+        return grid
+
+
+class Stage(nn.Module):
+    """Blocks on one grid; every other one has its windows shifted by half of their side.
+
+    Args:
+        size: of a vector.
+        n_heads: attention heads.
+        window: side of a window.
+        drop_paths: how often each block's branches are left out in training.
+        shrinks: see :class:`Swin`.
+        merged: size of a vector where the grid is halved in the end, None if it is not.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        n_heads: int,
+        window: int,
+        drop_paths: Sequence[float],
+        *,
+        shrinks: bool,
+        merged: int | None,
+    ) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(size, n_heads, window, rate, shifted=number % 2 == 1, shrinks=shrinks)
+            for number, rate in enumerate(drop_paths)
+        )
+        self.downsample = nn.Identity() if merged is None else Merging(size, merged)
+
+    def forward(self, grid: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, H, W, C) to the same and to its half."""
+        for block in self.blocks:
+            grid = block(grid)
+        return grid, self.downsample(grid)
+
+
+class Merging(nn.Module):
+    """Four neighbouring patches become one (the paper's section 3.1).
+
+    Args:
+        size: of a vector.
+        merged: of a new one, by the paper twice as long.
+    """
+
+    def __init__(self, size: int, merged: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(4 * size)
+        self.reduction = nn.Linear(4 * size, merged, bias=False)
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """(B, H, W, C) to (B, H / 2, W / 2, D), rounded up."""
+        filled = _filled(grid, 2)
+        four = [filled[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
+        merged: Tensor = self.reduction(self.norm(torch.cat(four, dim=3)))
+        return merged
+
+
+class Block(nn.Module):
+    """Attention within windows, then two linear layers (the paper's equation 3).
+
+    Args:
+        size: of a vector.
+        n_heads: attention heads.
+        window: side of a window.
+        drop_path: how often each branch is left out in training.
+        shifted: whether windows are shifted by half of their side.
+        shrinks: see :class:`Swin`.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        n_heads: int,
+        window: int,
+        drop_path: float,
+        *,
+        shifted: bool,
+        shrinks: bool,
+    ) -> None:
+        super().__init__()
+        self.window, self.shifted, self.shrinks = window, shifted, shrinks
+        self.drop_path = drop_path
+        self.norm1 = nn.LayerNorm(size)
+        self.attn = WindowAttention(size, n_heads, window)
+        self.norm2 = nn.LayerNorm(size)
+        self.mlp = Mlp(size, 4 * size)
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """(B, H, W, C) to the same."""
+        grid = grid + self._kept(self._attended(self.norm1(grid)))
+        return grid + self._kept(self.mlp(self.norm2(grid)))
+
+    def _attended(self, grid: Tensor) -> Tensor:
+        height, width = grid.shape[1:3]
+        window = self.window
+        if self.shrinks and min(height, width) <= window:
+            window, shift = min(height, width), 0
+        else:
+            shift = window // 2 if self.shifted else 0
+        filled = _filled(grid, window)
+        if not shift:
+            return self.attn(filled, window, None)[:, :height, :width]
+        apart = torch.from_numpy(_apart(*filled.shape[1:3], window, shift)).to(grid.device)
+        rolled = self.attn(filled.roll((-shift, -shift), (1, 2)), window, apart)
+        return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
+
+    def _kept(self, branch: Tensor) -> Tensor:
+        """A branch, left out of some rows in training (Huang et al. 2016)."""
+        if not self.training or not self.drop_path:
+            return branch
+        shape = (len(branch), *[1] * (branch.ndim - 1))
+        keep = 1 - self.drop_path
+        return branch * (torch.rand(shape, device=branch.device) < keep) / keep
+
+
+class WindowAttention(nn.Module):
+    """Attention of each patch to those of its window, by content and place (equation 4).
+
+    Args:
+        size: of a vector.
+        n_heads: attention heads.
+        window: side of the largest window.
+    """
+
+    def __init__(self, size: int, n_heads: int, window: int) -> None:
+        super().__init__()
+        self.n_heads, self.window = n_heads, window
+        n_places = (2 * window - 1) ** 2
+        self.relative_position_bias_table = nn.Parameter(torch.empty(n_places, n_heads))
+        nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+        self.qkv = nn.Linear(size, 3 * size)
+        self.proj = nn.Linear(size, size)
+
+    def forward(self, grid: Tensor, window: int, apart: Tensor | None) -> Tensor:
+        """(B, H, W, C), which windows fill, to the same.
+
+        Args:
+            grid: of patches.
+            window: side of the windows.
+            apart: (windows, N, N) which of a window's N patches must not see each other.
+        """
+        n_rows, height, width, size = grid.shape
+        down, across, area = height // window, width // window, window * window
+        parts = self.qkv(grid).reshape(n_rows, down, window, across, window, 3, self.n_heads, -1)
+        # (3, B, windows * heads, N, C / heads)
+        q, k, v = parts.permute(5, 0, 1, 3, 6, 2, 4, 7).reshape(
+            3, n_rows, down * across * self.n_heads, area, size // self.n_heads
+        )
+        bias = self._bias(window).to(q.dtype).expand(down * across, -1, -1, -1)
+        if apart is not None:
+            bias = bias.masked_fill(apart[:, None], -torch.inf)
+        seen = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias.flatten(0, 1))
+        seen = seen.reshape(n_rows, down, across, self.n_heads, window, window, -1)
+        own: Tensor = self.proj(seen.permute(0, 1, 4, 2, 5, 3, 6).reshape(grid.shape))
+        return own
+
+    def _bias(self, window: int) -> Tensor:
+        """(heads, N, N) what places add to the scores."""
+        table = self.relative_position_bias_table
+        places = torch.from_numpy(_relative_places(window, self.window)).to(table.device)
+        return table[places].permute(2, 0, 1)
+
+
+class Mlp(nn.Module):
+    """Two linear layers with a GELU between them.
+
+    Args:
+        size: of a vector.
+        inner: of the vectors between.
+    """
+
+    def __init__(self, size: int, inner: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(size, inner)
+        self.fc2 = nn.Linear(inner, size)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(..., C) to the same."""
+        own: Tensor = self.fc2(nn.functional.gelu(self.fc1(vectors)))
+        return own
+
+
+def _filled(grid: Tensor, side: int) -> Tensor:
+    """A grid with zeros below and to the right, so that squares of a side fill it."""
+    down, across = -grid.shape[1] % side, -grid.shape[2] % side
+    return nn.functional.pad(grid, (0, 0, 0, across, 0, down)) if down or across else grid
+
+
+@lru_cache(maxsize=64)
+def _relative_places(window: int, largest: int) -> IntArray:
+    """(N, N) row of the bias table for each two patches of a window, by how they lie."""
+    places = np.indices((window, window)).reshape(2, -1)
+    down, across = places[:, :, None] - places[:, None] + largest - 1
+    rows: IntArray = down * (2 * largest - 1) + across
+    return rows
+
+
+@lru_cache(maxsize=64)
+def _apart(height: int, width: int, window: int, shift: int) -> Mask:
+    """(windows, N, N) patches that are neighbours only because the grid was rolled (figure 4)."""
+    rows, columns = (_strips(length, window, shift) for length in (height, width))
+    strip = rows[:, None] * 3 + columns
+    cut = strip.reshape(height // window, window, width // window, window)
+    strips = cut.swapaxes(1, 2).reshape(-1, window * window)
+    apart: Mask = strips[:, :, None] != strips[:, None]
+    return apart
+
+
+def _strips(length: int, window: int, shift: int) -> IntArray:
+    """(length,) which strip of a rolled edge each patch is in."""
+    place = np.arange(length)
+    return (place >= length - window).astype(np.int64) + (place >= length - shift)

@@ -1,0 +1,169 @@
+"""GRIT's networks against a plain second writing of its equations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.models.grit.captions import (
+    PAD,
+    Attention,
+    CaptionDecoder,
+    FeedForward,
+    GridNet,
+    ParallelLayer,
+)
+from bias_pipeline.models.grit.detector import Detector, RegionDecoder, Visual, refined
+from bias_pipeline.models.grit.sizes import SIZES
+
+WORDS, C = 12, 8
+TINY = replace(SIZES["small"], size=C, n_heads=2, inner=10, grid_layers=2, caption_layers=2)
+TOKENS = torch.tensor([[2, 3, 4, 5], [2, 6, PAD, PAD]])
+
+
+def random(net: nn.Module) -> nn.Module:
+    """Weights of which none is zero."""
+    torch.manual_seed(0)
+    for weight in net.parameters():
+        nn.init.normal_(weight, std=0.5)
+    return net.eval()
+
+
+def visual(seed: int = 1) -> Visual:
+    generator = torch.Generator().manual_seed(seed)
+    return Visual(
+        torch.randn(2, 5, C, generator=generator), torch.randn(2, 3, C, generator=generator)
+    )
+
+
+def attended(own: Attention, queries: Tensor, seen: Tensor) -> Tensor:
+    """(Q, C) queries that see (S, C) all of something, head by head."""
+    heads = []
+    parts = [own.fc_q(queries), own.fc_k(seen), own.fc_v(seen)]
+    for q, k, v in zip(*(part.chunk(own.n_heads, dim=1) for part in parts), strict=True):
+        heads.append((q @ k.T / math.sqrt(q.shape[1])).softmax(dim=1) @ v)
+    found: Tensor = own.layer_norm(queries + own.fc_o(torch.cat(heads, dim=1)))
+    return found
+
+
+def fed(own: FeedForward, vectors: Tensor) -> Tensor:
+    found: Tensor = own.layer_norm(vectors + own.fc2(own.fc1(vectors).clamp(min=0)))
+    return found
+
+
+def place(number: int) -> Tensor:
+    """Vaswani et al. 2017, section 3.5."""
+    rates = [10_000 ** (2 * pair / C) for pair in range(C // 2)]
+    pairs = [(math.sin(number / rate), math.cos(number / rate)) for rate in rates]
+    return torch.tensor([own for pair in pairs for own in pair])
+
+
+def said(own: CaptionDecoder, words: list[int], seen: Visual, row: int) -> Tensor:
+    """(L, C) the state after each word of one caption."""
+    states = torch.stack([own.word_emb.weight[w] + place(n) for n, w in enumerate(words, 1)])
+    for layer in own.layers:
+        read = torch.cat(
+            [
+                attended(layer.self_att, states[n : n + 1], states[: n + 1])
+                for n in range(len(words))
+            ]
+        )
+        grid = attended(layer.vis_att1, read, seen.grid[row])
+        regions = attended(layer.vis_att2, read, seen.regions[row])
+        second = layer.fc_alpha2 if layer.fc_alpha2 is not None else layer.fc_alpha1
+        first = torch.sigmoid(layer.fc_alpha1(torch.cat([read, grid], dim=1)))
+        other = torch.sigmoid(second(torch.cat([read, regions], dim=1)))
+        states = fed(layer.pwff, (first * grid + other * regions) / math.sqrt(2))
+    return states
+
+
+@pytest.mark.parametrize("second_gate", ["released", "paper"])
+def test_states_are_those_of_the_equations(second_gate: str) -> None:
+    own = random(CaptionDecoder(WORDS, TINY, second_gate))
+    assert isinstance(own, CaptionDecoder)
+    found = own(TOKENS, visual())
+    for row, words in enumerate(([2, 3, 4, 5], [2, 6])):
+        wanted = said(own, words, visual(), row)
+        assert (found[row, : len(words)] - wanted).abs().max() < 1e-5
+
+
+def test_the_released_network_has_one_gate_for_both() -> None:
+    released, paper = (random(ParallelLayer(TINY, gate)) for gate in ("released", "paper"))
+    weights = released.state_dict()
+    weights |= {k.replace("alpha1", "alpha2"): v for k, v in weights.items() if "alpha1" in k}
+    words, present = torch.randn(2, 4, C), torch.ones(2, 4, 1)
+    visible = torch.ones(4, 4, dtype=torch.bool).tril()
+    other = paper(words, present, visible, visual())
+    paper.load_state_dict(weights)
+    one = released(words, present, visible, visual())
+    assert torch.equal(paper(words, present, visible, visual()), one)
+    assert not torch.allclose(other, one)
+
+
+def test_a_closed_gate_lets_nothing_in() -> None:
+    own = random(ParallelLayer(TINY, "released"))
+    nn.init.zeros_(own.fc_alpha1.weight)
+    nn.init.constant_(own.fc_alpha1.bias, -1e4)
+    words, present = torch.randn(2, 4, C), torch.ones(2, 4, 1)
+    visible = torch.ones(4, 4, dtype=torch.bool).tril()
+    one, other = (own(words, present, visible, visual(seed)) for seed in (1, 2))
+    assert torch.equal(one, other)
+
+
+def test_later_words_do_not_change_what_was_read() -> None:
+    own = random(CaptionDecoder(WORDS, TINY, "released"))
+    changed = TOKENS.clone()
+    changed[0, 3] = 9
+    one, other = own(TOKENS, visual()), own(changed, visual())
+    assert torch.equal(one[0, :3], other[0, :3])
+    assert not torch.equal(one[0, 3], other[0, 3])
+
+
+def test_the_grid_network_is_that_of_the_equations() -> None:
+    own = random(GridNet(6, TINY))
+    grid = torch.randn(2, 5, 6)
+    wanted = own.layer_norm(own.fc(grid).clamp(min=0))[1]
+    for layer in own.layers:
+        wanted = fed(layer.pwff, attended(layer.mhatt, wanted, wanted))
+    assert (own(grid)[1] - wanted).abs().max() < 1e-5
+
+
+def test_boxes_that_do_not_change_stay() -> None:
+    boxes = torch.tensor([[[0.1, 0.5, 0.9, 0.25]]])
+    assert torch.allclose(refined(boxes, torch.zeros(1, 1, 4)), boxes)
+    assert refined(boxes, torch.full((1, 1, 4), 50.0)).max() <= 1
+
+
+def test_regions_do_not_depend_on_other_pictures() -> None:
+    own = random(RegionDecoder([6, 8], replace(TINY, size=32)))
+    levels = [torch.randn(3, 4, 4, 6), torch.randn(3, 2, 2, 8)]
+    alone = own([level[1:2] for level in levels])
+    assert (own(levels)[1:2] - alone).abs().max() < 1e-5
+
+
+def test_every_weight_of_the_detector_is_learnt() -> None:
+    """But the last change of boxes, which nothing reads, and what precedes a softmax of one."""
+    torch.manual_seed(0)
+    size = SIZES["small"]
+    own = Detector(size).eval()
+    for weight in own.regions.bbox_embed.parameters():
+        nn.init.normal_(weight, std=0.1)
+    seen = own(torch.randint(0, 256, (2, 3, size.side, size.side), dtype=torch.uint8))
+    (seen.grid.square().sum() + (seen.regions * torch.randn_like(seen.regions)).sum()).backward()
+    idle = {name for name, w in own.named_parameters() if w.grad is None or not w.grad.any()}
+    assert {name.split(".layers")[0] for name in idle} <= {
+        f"regions.bbox_embed.{size.region_layers}"
+    }
+
+
+def test_the_released_size_is_that_of_the_paper() -> None:
+    """Swin-B, and levels of 256 to 1024 numbers; made without its weights in memory."""
+    with torch.device("meta"):
+        own = Detector(SIZES["released"])
+    assert own.backbone.sizes[-4:] == [256, 512, 1024, 1024]
+    assert own.regions.query_embed.weight.shape == (150, 1024)
+    assert len(own.regions.layers) == 6
