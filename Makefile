@@ -50,7 +50,7 @@ fuzz: .venv/installed  ## read mutated files of every kind for SECONDS=600; SEED
 
 oldest: .venv/oldest  ## run the tests of published models under the oldest transformers supported
 	@$(BIN)/python -m pytest -q tests/models/test_oldest.py
-	@PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -q tests/models tests/encoders tests/inference
+	@PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -q tests/models tests/encoders tests/inference tests/captioners
 
 lint: .venv/installed  ## check style and types
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && $(BIN)/mypy --no-error-summary

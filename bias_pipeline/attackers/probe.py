@@ -41,7 +41,7 @@ class Trained:
     Attributes:
         probs: (M, K) or (M, T) its predictions for its test captions.
         losses: mean loss on its training captions in each epoch; empty if it has no epochs.
-        attempts: how many attackers were trained until one did not fail.
+        attempts: how many attackers were trained until one did not fail; 0 if none need be.
         shortages: what was done each time memory was short.
         world_size: processes that trained it together; None if it is no network.
     """
@@ -148,8 +148,8 @@ def _account(trained: Sequence[Trained]) -> Training:
     """What the manifest tells of attackers that were trained."""
     return Training.total(
         Training(
-            trained=1,
-            failed=own.attempts - 1,
+            trained=min(own.attempts, 1),
+            failed=max(own.attempts - 1, 0),
             world_size=own.world_size,
             out_of_memory=own.shortages,
         )

@@ -24,6 +24,24 @@ if TYPE_CHECKING:
     from bias_pipeline.inference.texts import Embedded
 
 
+def digest_with(data: Labelled, seen: str) -> str:
+    """SHA-256 (hex) of captions, labels and the digest of what is seen with them."""
+    return hashlib.sha256(f"{data.digest} {seen}".encode()).hexdigest()
+
+
+def require_groups(data: Labelled) -> None:
+    """Refuse tasks: who is prompted names one group.
+
+    Raises:
+        NotApplicableError: if there are tasks to guess and no groups.
+    """
+    if data.multi_label:
+        raise NotApplicableError(
+            f"{data.name}: a prompted captioner names one group and guesses no tasks; choose "
+            "another encoder"
+        )
+
+
 class PromptCaptioner(NetEncoder):
     """A captioner that is led to name the group; the head passes its answers on.
 
@@ -48,8 +66,7 @@ class PromptCaptioner(NetEncoder):
 
     def digest(self, data: Labelled) -> str:
         """Of the captions and of what is to be seen with them."""
-        told = f"{data.digest} {self.visual.digest(data)}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: Labelled) -> Embedded | None:
         """Read the pictures once, in one process, if they are kept."""
@@ -63,11 +80,7 @@ class PromptCaptioner(NetEncoder):
         Raises:
             NotApplicableError: if there are tasks to guess and no groups.
         """
-        if data.multi_label:
-            raise NotApplicableError(
-                f"{data.name}: a prompted captioner names one group and guesses no tasks; choose "
-                "another encoder"
-            )
+        require_groups(data)
         return PromptedItems(self.prompt, data, self.visual.read(data))
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.declared import Configurable, known_name
+from bias_pipeline.errors import UsageError
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -153,6 +154,25 @@ class NetEncoder(Encoder):
     @abstractmethod
     def build(self, inputs: Any) -> nn.Module:
         """A network with fresh weights and ``output_dim``: a batch of ``inputs`` to (B, D)."""
+
+
+class AnsweringEncoder(Encoder):
+    """A model that names groups as it is: nothing is trained."""
+
+    @abstractmethod
+    def likely(self, data: Labelled) -> FloatArray:
+        """(N, K) logarithms of how likely each group's answer is."""
+
+    def read(self, data: Labelled) -> Items:
+        """Nothing can be learnt of what it sees.
+
+        Raises:
+            UsageError: naming what to choose instead.
+        """
+        raise UsageError(
+            f"{type(self).__name__} answers as it is and gives {data.name} no vectors that an "
+            "attacker could learn from; choose probe=zero_shot, or another encoder"
+        )
 
 
 class Head(Configurable, ABC):

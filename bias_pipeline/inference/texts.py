@@ -70,7 +70,7 @@ def embed_missing(
         BiasPipelineError: if the model cannot be loaded, or a block cannot be kept.
     """
     wanted = {digest(text): text for text in texts}
-    missing = {name: wanted[name] for name in wanted.keys() - _known(store)}
+    missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:
         return Embedded(kept=len(wanted))
     store.introduce()
@@ -114,7 +114,16 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
     Raises:
         KeyError: if one is not there.
     """
-    place = {name: row for row, name in enumerate(map(digest, texts))}
+    return vectors_of_names([digest(text) for text in texts], store)
+
+
+def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> FloatArray:
+    """(N, D) the vectors under N distinct names.
+
+    Raises:
+        KeyError: if one is not there.
+    """
+    place = {name: row for row, name in enumerate(wanted)}
     left, found = set(place), np.empty((0, 0), np.float32)
     for path, names in store.index().items():
         rows = [row for row, name in enumerate(names) if name in left]
@@ -122,7 +131,7 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
         if table is not None:
             vectors = vectors_of(table["value"])
             if not found.size:
-                found = np.empty((len(texts), vectors.shape[1]), np.float32)
+                found = np.empty((len(wanted), vectors.shape[1]), np.float32)
             found[[place[names[row]] for row in rows]] = vectors[rows]
             left -= {names[row] for row in rows}
     if left:
@@ -130,7 +139,8 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
     return found
 
 
-def _known(store: BlockStore) -> set[str]:
+def known_names(store: BlockStore) -> set[str]:
+    """The names under which there is a vector."""
     return {name for names in store.index().values() for name in names}
 
 

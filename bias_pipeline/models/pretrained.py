@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    DataError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+)
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.folders import (
@@ -127,15 +133,20 @@ def _unfinished(name: str, place: Place, file: str) -> ResourceError:
 
 
 def load(
-    model: Pretrained, architecture: Any, device: torch.device, unused: tuple[str, ...] = ()
+    model: Pretrained,
+    architecture: Any,
+    device: torch.device,
+    unused: tuple[str, ...] = (),
+    dtype: str = "float32",
 ) -> Any:
-    """The network in float32, ready to predict.
+    """The network, ready to predict.
 
     Args:
         model: the model.
         architecture: the class of transformers that it is.
         device: where to.
         unused: beginnings of weights that play no part and may be missing.
+        dtype: the precision it computes in, by its name in PyTorch.
 
     Raises:
         DataError: if weights are broken, or some are missing and would be made up.
@@ -154,18 +165,42 @@ def load(
             output_loading_info=True,
         )
     except Exception as error:  # whatever a broken file makes of the library
-        raise DataError(f"{model.name}: cannot be loaded ({_first_line(error)})") from error
+        raise DataError(f"{model.name}: cannot be loaded ({first_line(error)})") from error
     missing = [key for key in told["missing_keys"] if not key.startswith(unused)]
     if missing:
         raise DataError(
             f"{model.name}: {len(missing)} weights are missing, such as {min(missing)}; is it a "
             f"{architecture.__name__}?"
         )
-    return network.to(device=device, dtype=torch.float32).eval()
+    return network.to(device=device, dtype=getattr(torch, dtype)).eval()
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error of a library says, cut to its first line."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def image_processor(model: Pretrained) -> Any:
+    """The library's preprocessing of a model's pictures, through Pillow wherever it runs.
+
+    Raises:
+        DataError: if it makes pictures of no size or a huge one.
+        ResourceError: if it is absent.
+    """
+    import transformers
+
+    require_preprocessing(model.folder, model.files)
+    for path in sorted(model.folder.glob("*processor_config.json")):
+        read = load_json(path, what="a model's preprocessing")
+        check_preprocessing(path, expect(read, dict, path, ""))
+    # Torchvision resizes a little differently; a result must not depend on its being there.
+    recent = int(transformers.__version__.partition(".")[0]) >= 5
+    return transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+        model.folder,
+        local_files_only=True,
+        trust_remote_code=False,
+        **({"backend": "pil"} if recent else {"use_fast": False}),
+    )
 
 
 class Preprocessing:
@@ -180,26 +215,16 @@ class Preprocessing:
     """
 
     def __init__(self, model: Pretrained) -> None:
-        import transformers
         from PIL import Image
 
-        require_preprocessing(model.folder, model.files)
-        for path in sorted(model.folder.glob("*processor_config.json")):
-            read = load_json(path, what="a model's preprocessing")
-            check_preprocessing(path, expect(read, dict, path, ""))
-        # Torchvision resizes a little differently; a result must not depend on its being there.
-        recent = int(transformers.__version__.partition(".")[0]) >= 5
         try:
-            self._process = transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
-                model.folder,
-                local_files_only=True,
-                trust_remote_code=False,
-                **({"backend": "pil"} if recent else {"use_fast": False}),
-            )
+            self._process = image_processor(model)
             self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
+        except BiasPipelineError:
+            raise
         except Exception as error:  # whatever a broken file makes of the library
             raise DataError(
-                f"{model.name}: preprocessing cannot be loaded ({_first_line(error)})"
+                f"{model.name}: preprocessing cannot be loaded ({first_line(error)})"
             ) from error
         self._model = model
 
@@ -238,7 +263,7 @@ def tokenizer(model: Pretrained) -> Any:
         )
     except Exception as error:  # whatever a broken or absent file makes of the library
         raise DataError(
-            f"{model.name}: its tokenizer cannot be loaded ({_first_line(error)})"
+            f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
         ) from error
 
 
@@ -270,5 +295,5 @@ def device_of(name: str) -> torch.device:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ResourceError(f"device {name}: {_first_line(error)}") from error
+        raise ResourceError(f"device {name}: {first_line(error)}") from error
     return device

@@ -93,7 +93,7 @@ def test_a_block_of_another_process_is_not_computed_again(
 ) -> None:
     """Both saw the same texts missing; the other was quicker with all but the first block."""
     embed_missing(TEXTS, store, Lengths)
-    monkeypatch.setattr(module, "_known", lambda _: set())
+    monkeypatch.setattr(module, "known_names", lambda _: set())
     assert embed_missing(TEXTS, store, lambda: model).fresh == 0
 
 

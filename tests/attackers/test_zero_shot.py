@@ -1,0 +1,74 @@
+"""Predictions of those who answer as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.zero_shot import ZeroShotProbe
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import FloatArray, Labelled
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.encoders.base import AnsweringEncoder
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.errors import UsageError
+
+TEXTS = ["a dog", "a red dog", "a kite", "a dog on the beach"]
+DATA = Labelled("model", Captions.from_texts(TEXTS), np.array([0, 1, 0, 1]), 2, ("male", "female"))
+LIKELY = np.log([[0.2, 0.6], [0.1, 0.1], [0.3, 0.1], [0.05, 0.2]])
+
+
+def split(seed: int, train: list[int], test: list[int]) -> Split:
+    return Split(seed, np.array(train), np.array(test), np.array([], np.int64), balanced=False)
+
+
+SPLITS = [split(0, [0, 1], [2, 3]), split(1, [2, 3], [0])]
+
+
+@dataclass(frozen=True)
+class Given(AnsweringEncoder):
+    """Answers that a reader can check in the head."""
+
+    scale: float = 1.0
+
+    def likely(self, data: Labelled) -> FloatArray:
+        return LIKELY + np.log(self.scale)
+
+
+def test_answers_share_all_of_the_probability() -> None:
+    found = ZeroShotProbe(Given()).fit_predict(DATA, SPLITS)
+    assert found.probs[0] == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]))
+    assert found.probs[1] == pytest.approx(np.array([[0.25, 0.75]]))
+
+
+def test_other_words_have_the_rest() -> None:
+    found = ZeroShotProbe(Given(), renormalise=False).fit_predict(DATA, SPLITS)
+    assert found.probs[1] == pytest.approx(np.array([[0.2, 0.6, 0.2]]))
+
+
+def test_how_much_is_said_of_groups_at_all_plays_no_part() -> None:
+    one, other = (ZeroShotProbe(Given(s)).fit_predict(DATA, SPLITS) for s in (1.0, 0.01))
+    assert one.probs[0] == pytest.approx(other.probs[0])
+
+
+def test_nobody_is_trained(tmp_path: Path) -> None:
+    probe = ZeroShotProbe(Given(), cache=str(tmp_path))
+    assert probe.fit_predict(DATA, SPLITS).training.trained == 0
+    assert probe.fit_predict(DATA, SPLITS).training.cached == 2
+
+
+def test_those_who_must_be_trained_are_refused() -> None:
+    with pytest.raises(UsageError, match="choose probe=neural"):
+        ZeroShotProbe(Ngram())
+
+
+def test_who_answers_has_no_vectors() -> None:
+    with pytest.raises(UsageError, match="choose probe=zero_shot"):
+        Given().read(DATA)
+
+
+def test_normalisation_is_part_of_the_key() -> None:
+    assert ZeroShotProbe(Given()).spec != ZeroShotProbe(Given(), renormalise=False).spec

@@ -1,0 +1,134 @@
+"""A published model judges captions and pictures: what it is asked, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="extra models is not installed")
+
+from bias_pipeline.captioners.judge import Judge
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
+from bias_pipeline.models.picture_text import PictureText
+from bias_pipeline.vision.masking import Blank
+from tests.photo_folder import write_photos
+from tests.tiny_models import write_gpt2
+from tests.tiny_picture_text import WRITERS, write
+
+TEXTS = ["a person rides a horse", "", "a dog on the beach"]
+PROMPT = Prompt("gender", answers={"male": "young male"})
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write(tmp_path_factory.mktemp("models") / "git", "git"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    photos = write_photos(tmp_path_factory.mktemp("photos"), 3)
+    pictures = Pictures(tuple(sorted(photos.iterdir())))
+    labels = np.array([0, 1, 0])
+    return Labelled(
+        "model", Captions.from_texts(TEXTS), labels, 2, ("male", "female"), pictures=pictures
+    )
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
+    """What any model was asked, in words."""
+    asked = []
+    own = PictureText.read
+
+    def watched(self: PictureText, question: object) -> object:
+        asked.append((question.before, question.follows))  # type: ignore[attr-defined]
+        return own(self, question)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PictureText, "read", watched)
+    return asked
+
+
+def test_it_is_asked_by_the_prompt(
+    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    assert Judge(PROMPT, model, side=32).likely(data).shape == (3, 2)
+    assert sorted(read) == [
+        ("a dog on the beach therefore the gender is", ("young male", "female")),
+        ("a person rides a horse therefore the gender is", ("young male", "female")),
+        ("therefore the gender is", ("young male", "female")),
+    ]
+
+
+def test_what_stands_behind_the_answer_counts(
+    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    cloze = Prompt("gender", template="the gender is {answer} with {caption}")
+    Judge(cloze, model, side=32).likely(data)
+    follows = ("male with a dog on the beach", "female with a dog on the beach")
+    assert ("the gender is", follows) in read
+
+
+def test_a_question_is_asked_once(
+    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
+) -> None:
+    judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
+    first = judge.likely(data)
+    assert np.array_equal(replace(judge, batch_size=1).likely(data), first)
+    assert len(read) == 3
+
+
+def test_another_picture_is_another_question(
+    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
+) -> None:
+    judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
+    judge.likely(data)
+    assert data.pictures is not None
+    masked = replace(data, pictures=data.pictures.edited(Blank()))
+    judge.likely(masked)
+    assert len(read) == 6
+    assert judge.digest(masked) != judge.digest(data)
+
+
+def test_a_model_is_its_files(model: str, tmp_path: Path) -> None:
+    other = str(write(tmp_path / "other", "git", seed=1))
+    one, two = (dict(Judge(PROMPT, name).spec)["files"] for name in (model, other))
+    assert one != two
+    assert "answers" in str(Judge(PROMPT, model).spec["prompt"])
+
+
+def test_without_pictures_nothing_is_asked(model: str, data: Labelled) -> None:
+    with pytest.raises(NotApplicableError, match="looks at pictures"):
+        Judge(PROMPT, model).likely(replace(data, pictures=None))
+
+
+def test_absent_weights_are_told_before_any_work() -> None:
+    with pytest.raises(ResourceError, match="models prefetch"):
+        Judge(PROMPT, "Salesforce/blip-image-captioning-large").require()
+
+
+def test_a_model_without_eyes_is_told_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="model type 'gpt2' will not do"):
+        Judge(PROMPT, str(write_gpt2(tmp_path))).require()
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_metric_has_it_as_attacker(kind: str, tmp_path: Path) -> None:
+    own = compose.cell(
+        [
+            *("metric=imagecaptioner2", "encoder=hf", f"encoder.model={write(tmp_path, kind)}"),
+            *("encoder.side=32", "encoder.cache=null", "probe.cache=null", "metric.leaks=[blank]"),
+            *("captioner=faithful", "dataset.n_images=40", "stats.resamples=20"),
+        ]
+    )
+    metric, corpus = own.build("metric"), own.corpus()
+    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
+    assert found.parts["leak:blank"].estimate.value == pytest.approx(0.5, abs=0.01)
+    assert 0 < found.parts["model"].estimate.value < 1

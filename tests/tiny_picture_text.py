@@ -1,0 +1,229 @@
+"""Image-text models of a few thousand random weights, written as published ones are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.tiny_models import TEXT, VISION
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]", "[MASK]")
+WORDS = (
+    *("a", "person", "dog", "rides", "horse", "on", "the", "beach", "red", "small", "with"),
+    *("therefore", "gender", "is", "of", "male", "female", "young", "old"),
+)
+PICTURE = "<image>"
+QWEN = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+N_WORDS = len(SPECIAL) + len(WORDS)
+_LANGUAGE: dict[str, Any] = {
+    **TEXT,
+    "vocab_size": N_WORDS,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 4,
+    "eos_token_id": 3,
+    "initializer_range": 0.5,
+}
+
+
+def _words(extra: Sequence[str] = (), *, ends: bool = False) -> Any:
+    """A tokenizer of whole words; with a sign at the end of each text, if asked."""
+    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    numbers = {word: number for number, word in enumerate((*SPECIAL, *WORDS, *extra))}
+    own = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
+    own.pre_tokenizer = pre_tokenizers.Whitespace()
+    own.add_special_tokens([AddedToken(word, special=True) for word in extra])
+    if ends:
+        own.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=own,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        bos_token="[BOS]",
+        eos_token="[SEP]",
+        additional_special_tokens=list(extra),
+    )
+
+
+def _squares() -> Any:
+    from transformers import CLIPImageProcessor
+
+    return CLIPImageProcessor(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}, resample=3
+    )
+
+
+def write_blip(folder: Path) -> Path:
+    """BLIP, with BERT's tokenizer."""
+    from transformers import (
+        BertTokenizerFast,
+        BlipConfig,
+        BlipForConditionalGeneration,
+        BlipImageProcessor,
+        BlipProcessor,
+    )
+
+    text = {**_LANGUAGE, "encoder_hidden_size": 32, "sep_token_id": 3}
+    vision = {**VISION, "initializer_range": 0.5}
+    config = BlipConfig(text_config=text, vision_config=vision, projection_dim=16)
+    BlipForConditionalGeneration(config).save_pretrained(folder)
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join((*SPECIAL, *WORDS)) + "\n")
+    own = BertTokenizerFast.from_pretrained(folder)
+    BlipProcessor(BlipImageProcessor(size={"height": 32, "width": 32}), own).save_pretrained(folder)
+    return folder
+
+
+def write_git(folder: Path) -> Path:
+    """GIT, whose texts have a sign at their end."""
+    from transformers import GitConfig, GitForCausalLM, GitProcessor
+
+    config = GitConfig(vision_config=dict(VISION), **_LANGUAGE)
+    GitForCausalLM(config).save_pretrained(folder)
+    GitProcessor(_squares(), _words(ends=True)).save_pretrained(folder)
+    return folder
+
+
+def _blip2(folder: Path, text: dict[str, Any], tokenizer: Any) -> Path:
+    from transformers import (
+        Blip2Config,
+        Blip2ForConditionalGeneration,
+        Blip2Processor,
+        BlipImageProcessor,
+    )
+
+    config = Blip2Config(
+        vision_config=dict(VISION),
+        qformer_config={**TEXT, "encoder_hidden_size": 32, "vocab_size": N_WORDS},
+        text_config=text,
+        num_query_tokens=4,
+        image_token_index=N_WORDS,
+    )
+    Blip2ForConditionalGeneration(config).save_pretrained(folder)
+    pictures = BlipImageProcessor(size={"height": 32, "width": 32})
+    Blip2Processor(pictures, tokenizer, num_query_tokens=4).save_pretrained(folder)
+    return folder
+
+
+def write_blip2(folder: Path) -> Path:
+    """BLIP-2 with an OPT."""
+    text = {
+        **{key: _LANGUAGE[key] for key in ("max_position_embeddings", "pad_token_id")},
+        "model_type": "opt",
+        "vocab_size": N_WORDS + 1,
+        "hidden_size": 32,
+        "word_embed_proj_dim": 32,
+        "ffn_dim": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "bos_token_id": 4,
+        "eos_token_id": 3,
+        "init_std": 0.5,
+    }
+    return _blip2(folder, text, _words([PICTURE]))
+
+
+def write_blip2_t5(folder: Path) -> Path:
+    """BLIP-2 with a T5, which reads the prompt and writes the answer."""
+    text = {
+        "model_type": "t5",
+        "vocab_size": N_WORDS + 1,
+        "d_model": 32,
+        "d_kv": 16,
+        "d_ff": 48,
+        "num_layers": 2,
+        "num_heads": 2,
+        "decoder_start_token_id": 0,
+        "pad_token_id": 0,
+        "eos_token_id": 3,
+        "initializer_factor": 1.0,
+    }
+    return _blip2(folder, text, _words([PICTURE], ends=True))
+
+
+def write_llava(folder: Path) -> Path:
+    """LLaVA with a Llama."""
+    from transformers import (
+        CLIPVisionConfig,
+        LlamaConfig,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+    )
+
+    config = LlavaConfig(
+        vision_config=CLIPVisionConfig(**VISION),
+        text_config=LlamaConfig(**{**_LANGUAGE, "vocab_size": N_WORDS + 1}),
+        image_token_index=N_WORDS,
+    )
+    LlavaForConditionalGeneration(config).save_pretrained(folder)
+    LlavaProcessor(
+        _squares(),
+        _words([PICTURE]),
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+    ).save_pretrained(folder)
+    return folder
+
+
+def write_qwen(folder: Path) -> Path:
+    """Qwen2-VL, whose pictures have as many tokens as their size asks for."""
+    from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+
+    config = Qwen2VLConfig(
+        **{**_LANGUAGE, "vocab_size": N_WORDS + len(QWEN), "max_position_embeddings": 256},
+        num_key_value_heads=2,
+        rope_scaling={"type": "mrope", "mrope_section": [2, 3, 3], "rope_type": "default"},
+        vision_config={
+            "depth": 2,
+            "embed_dim": 32,
+            "num_heads": 2,
+            "hidden_size": 32,
+            "patch_size": 4,
+            "mlp_ratio": 2,
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 2,
+            "in_channels": 3,
+        },
+        vision_start_token_id=N_WORDS,
+        vision_end_token_id=N_WORDS + 1,
+        image_token_id=N_WORDS + 2,
+        video_token_id=N_WORDS + 3,
+    )
+    Qwen2VLForConditionalGeneration(config).save_pretrained(folder)
+    _words(QWEN).save_pretrained(folder)
+    own = {
+        "image_processor_type": "Qwen2VLImageProcessor",
+        "processor_class": "Qwen2VLProcessor",
+        "patch_size": 4,
+        "merge_size": 2,
+        "temporal_patch_size": 2,
+        "min_pixels": 32 * 32,
+        "max_pixels": 48 * 48,
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(own))
+    return folder
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "blip": write_blip,
+    "git": write_git,
+    "blip-2": write_blip2,
+    "blip-2-t5": write_blip2_t5,
+    "llava": write_llava,
+    "qwen2_vl": write_qwen,
+}
+
+
+def write(folder: Path, kind: str, seed: int = 0) -> Path:
+    """A model of a kind."""
+    import torch
+
+    torch.manual_seed(seed)
+    return WRITERS[kind](folder)
