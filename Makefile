@@ -66,6 +66,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.audit
 	@$(BIN)/python -m benchmarks.photos
 	@$(BIN)/python -m benchmarks.pictures
+	@$(BIN)/python -m benchmarks.grit
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
 	@$(BIN)/python -m experiments.lic_reproduction.reproduce $(DATA)

@@ -52,9 +52,8 @@ def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, Labelled, list[Sp
     """A probe, the captioner's captions with their masked pictures, and two splits."""
     own = cell(
         [
-            *("metric=imagecaptioner2", "encoder=sat", f"dataset.n_images={N_IMAGES}"),
-            *(f"trainer.max_epochs={EPOCHS}", "probe.processes=1", f"paths.outputs={folder}"),
-            *("split.balanced=false", *words),
+            *("metric=imagecaptioner2", f"dataset.n_images={N_IMAGES}"),
+            *("probe.processes=1", f"paths.outputs={folder}", "split.balanced=false", *words),
         ]
     )
     metric, corpus = own.build("metric"), own.corpus()
@@ -94,9 +93,10 @@ def main() -> None:
     drawn = drawing()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        first, _, n_train = training(folder / "own")
+        sat = ("encoder=sat", f"trainer.max_epochs={EPOCHS}")
+        first, _, n_train = training(folder / "own", *sat)
         frozen = f"encoder.backbone=timm:{network(folder / 'net')}"
-        looked, kept, _ = training(folder / "frozen", frozen)
+        looked, kept, _ = training(folder / "frozen", *sat, frozen)
     lines = [
         [f"{N_IMAGES} scenes drawn at {DRAWN_SIDE} pixels", drawn],
         [f"SAT, own network, {n_train} of {N_IMAGES} scenes, {EPOCHS} epochs", first],

@@ -4,56 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from bias_pipeline.captioners.grit_backbone import DetectorBackbone
+from bias_pipeline.captioners.backbones import Backbone
+from bias_pipeline.captioners.grit_backbone import DetectorBackbone, ReleasedBackbone
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner, PromptedInputs
+from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import SIZES
+from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.grit_net import GritNet
 
 VERSION = 1  # raise it whenever any prediction changes
+FILES = ("weights", "vocabulary")
 
 
 @dataclass(frozen=True)
 class Grit(PromptCaptioner):
     """A description of the network; :meth:`build` makes it, with PyTorch.
 
-    All of it is trained from scratch, on the answers alone. GRIT's own detector was trained before,
-    on the boxes of Visual Genome; here, nobody tells the region decoder what is where.
+    Without ``weights`` all of it is trained from scratch, on the answers alone. GRIT's own detector
+    was trained before, on the boxes of Visual Genome; here, nobody tells the region decoder what is
+    where. With them, the detector is that of the file and stays as it is; what reads and answers
+    begins as in the file of a captioner, from scratch with that of a detector alone.
 
     Attributes:
         prompt: what leads it to name the group.
         size: of the ``released`` network, or ``small`` (ours), for small pictures on a processor.
         second_gate: whether the gate on regions has the weights of the gate on the grid, as in the
             ``released`` network, or its own, as in the ``paper``.
-        cache: folder of the pictures as arrays, None to keep none.
+        weights: file of a captioner or a detector as GRIT's authors released them.
+        vocabulary: the file of that captioner's words; prompts and captions hold others, too, which
+            begin anew.
+        cache: folder of the pictures, or of what is seen in them, as arrays; None to keep none.
     """
 
     prompt: Prompt
     size: Literal["small", "released"] = "small"
     second_gate: Literal["released", "paper"] = "released"
+    weights: str | None = None
+    vocabulary: str | None = None
     cache: str | None = None
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What decides its predictions; where pictures are kept does not."""
+        """What decides its predictions; where files lie does not."""
         own = asdict(self)
-        for key in ("cache", "size"):
+        for key in ("cache", "size", *FILES):
             own.pop(key)
-        return {"version": VERSION, **own, "backbone": dict(self.visual.spec)}
+        files = self.by_content(asdict(self))
+        return {"version": VERSION, **own, **files, "backbone": dict(self.visual.spec)}
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """Weights and vocabulary by their digests."""
+        named = {key: settings[key] for key in FILES if settings.get(key)}
+        return {key: digest_of(Path(name).expanduser()) for key, name in named.items()}
 
     @property
-    def visual(self) -> DetectorBackbone:
+    def visual(self) -> Backbone:
         """How it sees."""
-        return DetectorBackbone(SIZES[self.size], self.cache)
+        size = SIZES[self.size]
+        if self.weights is None:
+            return DetectorBackbone(size, self.cache)
+        return ReleasedBackbone(size, self.weights, self.cache)
+
+    def require(self) -> None:
+        """Know that the files are there."""
+        super().require()
+        if self.vocabulary is not None and not Path(self.vocabulary).expanduser().is_file():
+            raise ResourceError(f"encoder.vocabulary={self.vocabulary}: no such file")
 
     def build(self, inputs: PromptedInputs) -> GritNet:
-        """A network with fresh weights."""
+        """A network with fresh weights, or those of the file."""
         from bias_pipeline.captioners.grit_net import GritNet
 
         detector, words = self.visual.build(inputs.visual), inputs.words
         size = SIZES[self.size]
-        return GritNet(detector, words.size, words.answers, size, self.second_gate)
+        net = GritNet(detector, words.size, words.answers, size, self.second_gate)
+        if self.weights is not None:
+            self._begin(net, words.vocabulary)
+        return net
+
+    def _begin(self, net: GritNet, words: Mapping[str, int]) -> None:
+        """Let the network begin as a file has it.
+
+        Raises:
+            UsageError: if the file's words are not told, or there are none.
+        """
+        from bias_pipeline.models.grit.checkpoint import load_captions, read_checkpoint
+
+        checkpoint = read_checkpoint(Path(str(self.weights)).expanduser())
+        if bool(checkpoint.captions) != (self.vocabulary is not None):
+            raise UsageError(
+                f"encoder.weights={self.weights} is of a captioner; name its words with "
+                "encoder.vocabulary=FILE"
+                if checkpoint.captions
+                else f"encoder.weights={self.weights} is of a detector alone, which has no words; "
+                "leave encoder.vocabulary out"
+            )
+        if self.vocabulary is not None:
+            theirs = read_vocabulary(Path(self.vocabulary).expanduser(), checkpoint.n_words)
+            load_captions(net, checkpoint, shared_rows(words, theirs), f"encoder.size={self.size}")

@@ -1,10 +1,14 @@
-"""What GRIT sees with: pixels, and its own Swin transformer and region decoder."""
+"""What GRIT sees with: its Swin transformer and region decoder, fresh or as they were released."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from bias_pipeline.captioners.backbones import (
     Backbone,
@@ -12,13 +16,21 @@ from bias_pipeline.captioners.backbones import (
     PixelInputs,
     pictures_of,
 )
+from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import GritSize
+from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.pixels import pixel_table
+from bias_pipeline.vision.pixels import Filling, kept_table, pixel_table, read_pixels
 
 if TYPE_CHECKING:
     from torch import nn
+
+VERSION = 1  # raise it whenever anything changes that the released detector sees
+TOGETHER = 8  # pictures that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -54,3 +66,111 @@ class DetectorBackbone(Backbone):
         from bias_pipeline.models.grit.detector import Detector
 
         return Detector(self.size)
+
+
+@dataclass(frozen=True)
+class ReleasedBackbone(Backbone):
+    """The same with the weights of a file, which stay as they are; each picture is seen once.
+
+    What is seen is kept in half precision, for all seeds and sides of a metric.
+
+    Attributes:
+        size: of all parts.
+        weights: file of a captioner or a detector, see
+            :mod:`~bias_pipeline.models.grit.checkpoint`.
+        cache: folder of what is seen, None to keep nothing.
+        device: where to look; ``auto`` is the first GPU if there is one.
+    """
+
+    needs: ClassVar[str] = "pictures"
+
+    size: GritSize
+    weights: str
+    cache: str | None = None
+    device: str = "auto"
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The file by its digest, wherever it lies."""
+        versions, own = [VERSION, PIXELS_VERSION], asdict(self.size)
+        return {"sees": "regions", "versions": versions, **own, "file": digest_of(self.path)}
+
+    @property
+    def path(self) -> Path:
+        """Of the weights."""
+        return Path(self.weights).expanduser()
+
+    def require(self) -> None:
+        """See the base."""
+        if not self.path.is_file():
+            raise ResourceError(
+                f"encoder.weights={self.weights}: no such file; fetch GRIT's weights by hand"
+            )
+
+    def digest(self, data: Labelled) -> str:
+        """Of the pictures, their edits included."""
+        return pictures_of(data).digest
+
+    def read(self, data: Labelled) -> VisualInputs:
+        """Grid and regions of each picture."""
+        pictures = pictures_of(data)
+        key = f"grit {self.spec} {pictures.digest}"
+        table = kept_table(self.cache, key, lambda: self._seen(pictures))
+        return VisualInputs(table, self.size)
+
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """A network that passes on what was seen."""
+        assert isinstance(inputs, VisualInputs)
+        from bias_pipeline.models.grit.detector import Passed
+
+        return Passed(self.size)
+
+    def _seen(self, pictures: Pictures) -> Filling:
+        """Grid and regions of pictures, end to end, some pictures at a time."""
+        import torch
+
+        from bias_pipeline.models.grit.checkpoint import load_detector, read_checkpoint
+        from bias_pipeline.models.grit.detector import Detector
+
+        net, device = Detector(self.size), device_of(self.device)
+        load_detector(net, read_checkpoint(self.path), f"encoder.size={self.size.name}")
+        net.to(device).eval()
+
+        def look(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
+            turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
+            with torch.inference_mode():
+                seen = net(turned.to(device))
+            flat = torch.cat([own.flatten(1) for own in seen], dim=1)
+            return flat.to(torch.float16).cpu().numpy()
+
+        def parts() -> Iterator[npt.NDArray[np.float16]]:
+            for start in range(0, len(pictures), TOGETHER):
+                rows = range(start, min(start + TOGETHER, len(pictures)))
+                yield look(np.stack([read_pixels(pictures, row, side) for row in rows]))
+
+        side = self.size.side
+        n_numbers = look(np.zeros((1, side, side, 3), np.uint8)).shape[1]
+        return Filling((len(pictures), n_numbers), np.float16, parts())
+
+
+@dataclass(frozen=True, eq=False)
+class VisualInputs(BackboneInputs):
+    """What a detector saw.
+
+    Attributes:
+        table: (N, G * D + R * C) float16, the grid and then the regions.
+        size: of the detector.
+    """
+
+    table: npt.NDArray[np.float16]
+    size: GritSize
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``grid`` (B, G, D) and ``regions`` (B, R, C)."""
+        own = np.array(self.table[rows])
+        cut = own.shape[1] - self.size.n_regions * self.size.size
+        grid, regions = own[:, :cut], own[:, cut:]
+        return {
+            "grid": grid.reshape(len(own), -1, self.size.grid_dim),
+            "regions": regions.reshape(len(own), -1, self.size.size),
+        }

@@ -33,16 +33,15 @@ def deformable_attention(
         1.5
     """
     n_rows, _, n_heads, size = values.shape
-    points = (2 * places - 1).permute(3, 0, 2, 1, 4, 5).flatten(1, 2)  # (L, B * M, Q, P, 2)
-    shares = weights.permute(3, 0, 2, 1, 4).flatten(1, 2)[:, :, None]  # (L, B * M, 1, Q, P)
+    # One of each a level; cut at once, so that gradients are put together once.
+    levels = torch.split(values, [height * width for height, width in shapes], dim=1)
+    points = (2 * places - 1).permute(3, 0, 2, 1, 4, 5).flatten(1, 2).unbind()  # (B * M, Q, P, 2)
+    shares = weights.permute(3, 0, 2, 1, 4).flatten(1, 2).unbind()  # (B * M, Q, P)
     seen = values.new_zeros(n_rows * n_heads, size, places.shape[1])
-    first = 0
-    for number, (height, width) in enumerate(shapes):
-        level = values[:, first : first + height * width]
-        first += height * width
-        grid = level.permute(0, 2, 3, 1).reshape(n_rows * n_heads, size, height, width)
-        found = nn.functional.grid_sample(grid, points[number], align_corners=False)
-        seen = seen + (found * shares[number]).sum(dim=3)  # bilinear, zero outside
+    for level, shape, own, share in zip(levels, shapes, points, shares, strict=True):
+        grid = level.permute(0, 2, 3, 1).reshape(n_rows * n_heads, size, *shape)
+        found = nn.functional.grid_sample(grid, own, align_corners=False)  # bilinear, zero outside
+        seen = seen + (found * share[:, None]).sum(dim=3)
     return seen.reshape(n_rows, n_heads * size, -1).transpose(1, 2)
 
 

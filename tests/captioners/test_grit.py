@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.models.grit.detector import Detector, Visual
 from bias_pipeline.models.grit.sizes import SIZES
 from bias_pipeline.vision.masking import Blank
+from bias_pipeline.vision.pixels import pixel_table
 from tests.captioners import test_sat
 from tests.captioners.test_sat import FLAGS, data, split
+from tests.grit_files import network, write_captioner, write_detector, write_vocabulary
 
 WORDS, C = 11, 8
 TINY = replace(SIZES["small"], size=C, n_heads=2, inner=10)
@@ -159,3 +163,71 @@ def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
     own = data(1000)
     found = probe(epochs=6).fit_predict(own, [split(1000)])
     assert (found.probs[0].argmax(axis=1) == found.truth[0]).mean() > 0.8
+
+
+# --- released weights
+
+
+def with_file(folder: Path, **settings: str) -> Grit:
+    """GRIT with the weights of a captioner's file."""
+    weights = write_captioner(folder / "grit.pth", network())
+    own = {"vocabulary": str(write_vocabulary(folder / "vocab.json")), **settings}
+    return Grit(Prompt("gender"), weights=str(weights), cache=str(folder / "kept"), **own)  # type: ignore[arg-type]
+
+
+def test_a_released_detector_sees_each_picture_once(tmp_path: Path) -> None:
+    own, grit = data(12), with_file(tmp_path)
+    seen = grit.visual.read(own)
+    (tmp_path / "grit.pth").rename(tmp_path / "moved.pth")
+    moved = replace(grit, weights=str(tmp_path / "moved.pth"))
+    files = sorted((tmp_path / "kept").iterdir())
+    again = moved.visual.read(own)
+    assert sorted((tmp_path / "kept").iterdir()) == files
+    first, second = (one.batch(np.arange(3)) for one in (seen, again))
+    assert first["grid"].shape == (3, 4, SIZES["small"].grid_dim)
+    assert np.array_equal(first["regions"], second["regions"])
+
+
+def test_what_is_kept_is_what_the_detector_sees(tmp_path: Path) -> None:
+    own, grit = data(3), with_file(tmp_path)
+    assert own.pictures is not None
+    pixels = pixel_table(own.pictures, SIZES["small"].side, None).transpose(0, 3, 1, 2).copy()
+    with torch.no_grad():
+        wanted = network().detector(torch.from_numpy(pixels))
+    found = grit.visual.read(own).batch(np.arange(3))
+    for name in ("grid", "regions"):
+        assert np.abs(found[name] - getattr(wanted, name).numpy()).max() < 5e-3
+
+
+def test_a_released_captioner_is_trained_with_its_detector_as_it_is(tmp_path: Path) -> None:
+    own, grit = data(64), with_file(tmp_path)
+    net = grit.build(grit.read(own).fit(np.arange(48)))
+    assert not list(net.detector.parameters())
+    assert torch.equal(net.grid_net.fc.weight, network().grid_net.fc.weight)
+    assert probe(grit, epochs=1).fit_predict(own, [split(64)]).probs[0].shape == (16, 2)
+
+
+def test_other_weights_are_other_attackers(tmp_path: Path) -> None:
+    grit = with_file(tmp_path)
+    before = grit.spec
+    write_captioner(tmp_path / "grit.pth", network(seed=1))
+    assert grit.spec != before
+
+
+def test_a_captioner_without_its_words_is_refused(tmp_path: Path) -> None:
+    own, grit = data(64), replace(with_file(tmp_path), vocabulary=None)
+    with pytest.raises(UsageError, match=r"name its words with encoder\.vocabulary"):
+        grit.build(grit.read(own).fit(np.arange(48)))
+
+
+def test_a_detector_alone_has_no_words(tmp_path: Path) -> None:
+    own, grit = data(64), with_file(tmp_path)
+    write_detector(tmp_path / "grit.pth", network())
+    with pytest.raises(UsageError, match=r"leave encoder\.vocabulary out"):
+        grit.build(grit.read(own).fit(np.arange(48)))
+
+
+@pytest.mark.parametrize("setting", ["weights", "vocabulary"])
+def test_files_that_are_absent_are_known_before_any_work(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(ResourceError, match=f"encoder.{setting}=nowhere"):
+        replace(with_file(tmp_path), **{setting: "nowhere"}).require()  # type: ignore[arg-type]

@@ -36,7 +36,6 @@ class Detector(nn.Module):
 
     Attributes:
         grid_dim: D.
-        region_dim: C.
     """
 
     def __init__(self, size: GritSize) -> None:
@@ -50,9 +49,8 @@ class Detector(nn.Module):
             merges_last=True,
             drop_path=size.drop_path,
         )
-        own = self.backbone.sizes[-size.n_levels :]
-        self.regions = RegionDecoder(own, size)
-        self.grid_dim, self.region_dim = own[-1], size.size
+        self.regions = RegionDecoder(self.backbone.sizes[-size.n_levels :], size)
+        self.grid_dim = size.grid_dim
 
     def forward(self, pixels: Tensor) -> Visual:
         """(B, 3, S, S) uint8 pictures to what is seen of them."""
@@ -60,6 +58,25 @@ class Detector(nn.Module):
         normal = (pixels.float() / 255 - mean[:, None, None]) / std[:, None, None]
         levels = self.backbone(normal)[-self.regions.n_levels :]
         return Visual(levels[-1].flatten(1, 2), self.regions(levels))
+
+
+class Passed(nn.Module):
+    """Passes on what a detector saw whose weights stay as they are.
+
+    Args:
+        size: of all parts.
+
+    Attributes:
+        grid_dim: D.
+    """
+
+    def __init__(self, size: GritSize) -> None:
+        super().__init__()
+        self.grid_dim = size.grid_dim
+
+    def forward(self, grid: Tensor, regions: Tensor) -> Visual:
+        """(B, G, D) and (B, R, C) in any precision to themselves."""
+        return Visual(grid.float(), regions.float())
 
 
 class RegionDecoder(nn.Module):

@@ -11,6 +11,7 @@ class GritSize:
     """The sizes of one GRIT.
 
     Attributes:
+        name: what it is called.
         side: pictures are squeezed into a square of so many pixels.
         patch: of the Swin transformer; this and the next four: see
             :class:`~bias_pipeline.models.swin.Swin`.
@@ -33,6 +34,7 @@ class GritSize:
         dropout: in the grid network and the caption decoder.
     """
 
+    name: str
     side: int
     patch: int
     embed: int
@@ -53,10 +55,16 @@ class GritSize:
     region_dropout: float
     dropout: float
 
+    @property
+    def grid_dim(self) -> int:
+        """Size of a place of the coarsest grid."""
+        return self.embed << (len(self.depths) - 1)
+
 
 SIZES: Mapping[str, GritSize] = {
     # Ours: for pictures of 64 pixels, trained from scratch on few of them.
     "small": GritSize(
+        name="small",
         side=64,
         patch=8,
         embed=32,
@@ -78,6 +86,7 @@ SIZES: Mapping[str, GritSize] = {
         dropout=0.2,
     ),
     "released": GritSize(
+        name="released",
         side=384,
         patch=4,
         embed=128,

@@ -1,0 +1,240 @@
+"""Weights of GRIT as its authors released them: read without running code, and renamed.
+
+The file of a captioner holds ``state_dict``, that of a detector alone ``model``; either holds what
+its training needed too (optimisers), which is left. Names are those of Microsoft's Swin
+transformer, Deformable DETR and the M2 transformer, of which GRIT is made; how deep a part is
+nested does not matter. Every weight of ours must be there in its size, and every name of the file's
+must be known. No released file was at hand where this was written.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.errors import DataError, ResourceError
+
+DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
+_IN = r"(?:det_module\.|transformer\.|decoder\.)*"
+_ATTENTION = r"(?:attention\.)?(fc_[qkvo]\.\w+|layer_norm\.\w+)"
+_BLOCK = (
+    r"(?:(?:norm[12]|mlp\.fc[12]|attn\.qkv|attn\.proj)\.\w+|attn\.relative_position_bias_table)"
+)
+_FEED = r"pwff\.(?:fc[12]|layer_norm)\.\w+"
+# The file's name, and ours.
+_NAMES: tuple[tuple[str, str], ...] = (
+    (r"detector\.(backbone\.patch_embed\..+)", r"detector.\1"),
+    (rf"detector\.(backbone\.layers\.\d+\.blocks\.\d+\.{_BLOCK})", r"detector.\1"),
+    (r"detector\.(backbone\.layers\.\d+\.downsample\.(?:reduction|norm)\..+)", r"detector.\1"),
+    (rf"detector\.{_IN}(input_proj\.\d+\.[01]\.\w+)", r"detector.regions.\1"),
+    (rf"detector\.{_IN}((?:query_embed|reference_points)\.\w+)", r"detector.regions.\1"),
+    (rf"detector\.{_IN}(bbox_embed\.\d+\.layers\.\d\.\w+)", r"detector.regions.\1"),
+    (
+        rf"detector\.{_IN}(layers\.\d+\.(?:self_attn|cross_attn|norm[123]|linear[12])\..+)",
+        r"detector.regions.\1",
+    ),
+    (r"(grid_net\.(?:fc|layer_norm)\.\w+)", r"\1"),
+    (rf"(grid_net\.layers\.\d+\.mhatt\.){_ATTENTION}", r"\1\2"),
+    (rf"(grid_net\.layers\.\d+\.{_FEED})", r"\1"),
+    (r"(cap_generator\.(?:word_emb|fc)\.weight)", r"\1"),
+    (rf"(cap_generator\.layers\.\d+\.(?:self_att|vis_att[12])\.){_ATTENTION}", r"\1\2"),
+    (r"(cap_generator\.layers\.\d+\.fc_alpha[12]\.\w+)", r"\1"),
+    (rf"(cap_generator\.layers\.\d+\.{_FEED})", r"\1"),
+)
+WORDS = ("cap_generator.word_emb.weight", "cap_generator.fc.weight")
+# What nothing reads when the network answers: buffers, classes of objects, and parts that the
+# released network saves and never uses.
+_UNUSED = (
+    r".*\.(relative_position_index|attn_mask)",
+    r"detector\.backbone\.norm\d*\.\w+",
+    r"detector\.backbone\.layers\.\d+\.downsample\.(expansion|norm2)\..+",
+    rf"detector\.{_IN}(class_embed\.\d+\.\w+|level_embed)",
+    r".*\brunning_(mask_x|seq|keys|values)",
+    r"cap_generator\.pos_emb\.weight",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Weights under our names.
+
+    Attributes:
+        path: of the file.
+        detector: of :class:`~bias_pipeline.models.grit.detector.Detector`, without its prefix.
+        captions: of the grid feature network and the caption decoder; empty in the file of a
+            detector alone.
+    """
+
+    path: Path
+    detector: Mapping[str, Tensor]
+    captions: Mapping[str, Tensor]
+
+    @property
+    def n_words(self) -> int:
+        """How many words the captioner knows."""
+        table = self.captions.get(WORDS[0])
+        return 0 if table is None else len(table)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a file of weights.
+
+    Raises:
+        ResourceError: if it is not there.
+        DataError: if it is none, holds code, or a name that nobody knows.
+    """
+    found = renamed(_weights(path), path)
+    detector = {k.removeprefix(DETECTOR): v for k, v in found.items() if k.startswith(DETECTOR)}
+    if not detector:
+        raise DataError(f"{path}: it holds no detector; name the file of a captioner or a detector")
+    captions = {k: v for k, v in found.items() if k.startswith(CAPTIONS)}
+    return Checkpoint(path, detector, captions)
+
+
+def renamed(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Weights under our names, without those that are never used.
+
+    Raises:
+        DataError: on a name that nobody knows, or two that mean one weight and differ.
+    """
+    found: dict[str, Tensor] = {}
+    for name, value in weights.items():
+        own = _own_name(name)
+        if own is None and not any(re.fullmatch(pattern, name) for pattern in _UNUSED):
+            raise DataError(f"{path}: {name!r} is no weight of GRIT's; another network was saved")
+        if own is None:
+            continue
+        if own in found and not torch.equal(found[own], value):
+            raise DataError(f"{path}: {name!r} stands in it twice, with different numbers")
+        found[own] = value
+    return found
+
+
+def _own_name(name: str) -> str | None:
+    for pattern, own in _NAMES:
+        match = re.fullmatch(pattern, name)
+        if match:
+            return match.expand(own)
+    return None
+
+
+def check_fit(
+    weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, what: str
+) -> None:
+    """Know that a file holds each weight of a network in its size.
+
+    Args:
+        weights: of the file.
+        shapes: of the network's.
+        path: of the file.
+        what: setting that decides the network's size.
+
+    Raises:
+        DataError: naming the first weight that is not.
+    """
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise DataError(
+                f"{path}: {name!r} is absent; it is the file of another network, or cut"
+            )
+        if weights[name].shape != shape:
+            raise DataError(
+                f"{path}: {name!r} is of {_size(weights[name].shape)} numbers and not of "
+                f"{_size(shape)}; with {what} the file is of another size"
+            )
+    more = sorted(set(weights) - set(shapes))
+    if more:
+        raise DataError(
+            f"{path}: {more[0]!r} is one too many; with {what} the file is of another size"
+        )
+
+
+def load_detector(net: nn.Module, checkpoint: Checkpoint, what: str) -> None:
+    """Give a :class:`~bias_pipeline.models.grit.detector.Detector` the weights of a file.
+
+    Raises:
+        DataError: see :func:`check_fit`.
+    """
+    own = net.state_dict()
+    shapes = {name: value.shape for name, value in own.items()}
+    check_fit(checkpoint.detector, shapes, checkpoint.path, what)
+    net.load_state_dict(dict(checkpoint.detector))
+
+
+def load_captions(
+    net: nn.Module, checkpoint: Checkpoint, rows: Mapping[int, int], what: str
+) -> None:
+    """Give grid feature network and caption decoder the weights of a file; other words begin anew.
+
+    Args:
+        net: with the two as ``grid_net`` and ``cap_generator``.
+        checkpoint: of a captioner.
+        rows: number of a word in the network to its number in the file.
+        what: setting that decides the network's size.
+
+    Raises:
+        DataError: see :func:`check_fit`.
+    """
+    own = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
+    held = {name: v for name, v in checkpoint.captions.items() if name in own or not _idle(name)}
+    # However many words either has.
+    shapes = {
+        name: torch.Size((held[name].shape[0], value.shape[1]))
+        if name in WORDS and name in held
+        else value.shape
+        for name, value in own.items()
+    }
+    check_fit(held, shapes, checkpoint.path, what)
+    ours, theirs = list(rows), list(rows.values())
+    for name in WORDS:
+        table = own[name].clone()
+        table[ours] = held[name][theirs].to(table)
+        held[name] = table
+    net.load_state_dict(held, strict=False)
+
+
+def _idle(name: str) -> bool:
+    """Whether a weight is one that the released network saves and never uses."""
+    return ".fc_alpha2." in name
+
+
+def _size(shape: Iterable[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    """What a file holds, the detector's names with their prefix."""
+    if not path.is_file():
+        raise ResourceError(f"encoder.weights={path}: no such file; fetch GRIT's weights by hand")
+    held = _loaded(path)
+    for key, prefix in (("state_dict", ""), ("model", DETECTOR)):
+        own = held.get(key) if isinstance(held, dict) else None
+        if isinstance(own, dict) and own and all(isinstance(v, Tensor) for v in own.values()):
+            return {prefix + str(name): value for name, value in own.items()}
+    raise DataError(
+        f"{path}: it holds neither state_dict (a captioner) nor model (a detector), such as the "
+        "optimiser's numbers alone; name the file of weights"
+    )
+
+
+def _loaded(path: Path) -> Any:
+    """A file of PyTorch, numbers alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of how the file was written
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise DataError(
+                f"{path}: it holds more than numbers, and reading it could run code; where you "
+                "trust it, save its state_dict alone"
+            ) from error
+        except Exception as error:  # whatever a broken file makes of the library
+            raise DataError(f"{path}: no file of weights, or cut short; fetch it again") from error

@@ -1,0 +1,150 @@
+"""Files of GRIT's weights: what is read, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models.grit.checkpoint import (
+    load_captions,
+    load_detector,
+    read_checkpoint,
+    renamed,
+)
+from bias_pipeline.models.grit.detector import Detector
+from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
+from tests.grit_files import (
+    SMALL,
+    WORDS,
+    network,
+    released,
+    write_captioner,
+    write_detector,
+    write_vocabulary,
+)
+
+WHAT = "encoder.size=small"
+
+
+class Code:
+    """Runs when it is read as a pickle is."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("ran",)
+
+
+def test_every_name_of_a_captioner_is_one_of_ours_or_unused() -> None:
+    own = network()
+    found = renamed(released(own), Path("grit.pth"))
+    assert set(found) == set(own.state_dict())
+    assert all(torch.equal(found[name], value) for name, value in own.state_dict().items())
+
+
+@pytest.mark.parametrize("write", [write_captioner, write_detector])
+def test_a_detector_sees_the_same_as_the_saved_one(tmp_path: Path, write: object) -> None:
+    own, fresh = network(), Detector(SMALL).eval()
+    load_detector(fresh, read_checkpoint(write(tmp_path / "grit.pth", own)), WHAT)  # type: ignore[operator]
+    pixels = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    with torch.no_grad():
+        for seen, wanted in zip(fresh(pixels), own.detector(pixels), strict=True):
+            assert torch.equal(seen, wanted)
+
+
+def test_a_captioner_has_the_file_s_weights_and_the_words_that_both_know(tmp_path: Path) -> None:
+    saved, own = network(), network(n_words=6, seed=1)
+    before = own.cap_generator.word_emb.weight.clone()
+    rows = shared_rows({"man": 3, "gender": 4, "female": 5}, {w: n for n, w in enumerate(WORDS)})
+    load_captions(own, read_checkpoint(write_captioner(tmp_path / "g.pth", saved)), rows, WHAT)
+    table, theirs = own.cap_generator.word_emb.weight, saved.cap_generator.word_emb.weight
+    assert torch.equal(table[[0, 1, 2, 3, 5]], theirs[[0, 1, 2, 4, 8]])
+    assert torch.equal(table[4], before[4])
+    assert torch.equal(own.grid_net.fc.weight, saved.grid_net.fc.weight)
+
+
+def refusal(weights: dict[str, object], path: Path) -> str:
+    torch.save(weights, path)
+    with pytest.raises(DataError) as refused:
+        load_detector(Detector(SMALL), read_checkpoint(path), WHAT)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    weights = released(network()) | {"head.weight": torch.zeros(1)}
+    told = refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "'head.weight' is no weight of GRIT's" in told
+
+
+def test_a_weight_that_is_absent_is_refused(tmp_path: Path) -> None:
+    weights = released(network())
+    del weights["detector.det_module.query_embed.weight"]
+    told = refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "'regions.query_embed.weight' is absent" in told
+
+
+def test_one_weight_under_two_names_is_refused_if_they_differ(tmp_path: Path) -> None:
+    weights = released(network())
+    name = "detector.det_module.query_embed.weight"
+    twice = weights | {"detector.query_embed.weight": weights[name] + 1}
+    assert "stands in it twice" in refusal({"state_dict": twice}, tmp_path / "g.pth")
+
+
+def test_another_size_is_refused(tmp_path: Path) -> None:
+    other = network(replace(SMALL, n_regions=5))
+    told = refusal({"state_dict": released(other)}, tmp_path / "g.pth")
+    assert "is of 5 x 128 numbers and not of 16 x 128" in told
+    assert "encoder.size=small" in told
+
+
+def test_a_deeper_network_is_refused(tmp_path: Path) -> None:
+    other = network(replace(SMALL, region_layers=3))
+    told = refusal({"state_dict": released(other)}, tmp_path / "g.pth")
+    assert "one too many" in told
+
+
+def test_an_optimiser_alone_is_refused(tmp_path: Path) -> None:
+    told = refusal({"optim_model": {"state": {}}}, tmp_path / "g.pth")
+    assert "neither state_dict (a captioner) nor model" in told
+
+
+def test_words_without_a_detector_are_refused(tmp_path: Path) -> None:
+    weights = {k: v for k, v in released(network()).items() if not k.startswith("detector.")}
+    assert "holds no detector" in refusal({"state_dict": weights}, tmp_path / "g.pth")
+
+
+def test_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal({"state_dict": released(network()), "more": Code()}, tmp_path / "g.pth")
+    assert "reading it could run code" in told
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, share: float) -> None:
+    path = write_captioner(tmp_path / "g.pth", network())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(DataError, match="cut short"):
+        read_checkpoint(path)
+
+
+def test_a_file_that_is_absent_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="fetch GRIT's weights by hand"):
+        read_checkpoint(tmp_path / "g.pth")
+
+
+def test_words_are_read_by_number(tmp_path: Path) -> None:
+    found = read_vocabulary(write_vocabulary(tmp_path / "vocab.json"), len(WORDS))
+    assert found["man"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(WORDS[:5], "has 5 words, and the weights know 9"), (WORDS[::-1], "the first of them <unk>")],
+)
+def test_other_vocabularies_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        read_vocabulary(write_vocabulary(tmp_path / "vocab.json", words), len(WORDS))
