@@ -52,6 +52,9 @@ class LengthBatches:
         batch_size: captions in a batch.
         seed: of the permutations.
         pool: batches sorted together.
+
+    Attributes:
+        order: draws the permutations, epoch after epoch.
     """
 
     def __init__(
@@ -66,21 +69,21 @@ class LengthBatches:
         self.inputs, self.rows, self.targets = inputs, rows, targets
         self.lengths = inputs.lengths[rows]
         self.batch_size, self.pool = batch_size, pool
-        self._generator = np.random.default_rng(seed)
+        self.order = np.random.default_rng(seed)
 
     def __len__(self) -> int:
         whole, rest = divmod(len(self.lengths), self.batch_size * self.pool)
         return whole * self.pool + -(-rest // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        order = self._generator.permutation(len(self.lengths))
+        order = self.order.permutation(len(self.lengths))
         width = self.batch_size * self.pool
         batches = []
         for start in range(0, len(order), width):
             chunk = order[start : start + width]
             chunk = chunk[np.argsort(self.lengths[chunk], kind="stable")]
             batches += np.split(chunk, range(self.batch_size, len(chunk), self.batch_size))
-        for number in self._generator.permutation(len(batches)):
+        for number in self.order.permutation(len(batches)):
             own = batches[number]
             yield Batch(tensors(self.inputs, self.rows[own]), self.targets[torch.from_numpy(own)])
 
@@ -100,6 +103,7 @@ class SharedBatches:
 
     def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
         self.batches, self.share, self.parts = batches, share, parts
+        self.order = batches.order
 
     def __len__(self) -> int:
         return len(self.batches) * self.parts

@@ -9,12 +9,14 @@ for a cached one.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from itertools import chain
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.attackers.probe import Job, Probe, Trained
 from bias_pipeline.attackers.recipe import (
     Recipe,
+    Survival,
     TrainerFlags,
     free_memory,
     is_shortage,
@@ -36,10 +39,11 @@ from bias_pipeline.attackers.training import (
     train_ensemble,
     trained,
 )
-from bias_pipeline.corpus.predictions import FloatArray, Labelled
-from bias_pipeline.declared import Count, Given, Range
+from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.declared import Count, Given, NotNegative, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
 
@@ -73,6 +77,14 @@ class NeuralProbe(Probe):
             elsewhere. Encoders that ``attackers/stacked/dispatch.py`` does not know are trained one
             after the other all the same.
         schedule: see :class:`Recipe`.
+        checkpoint_minutes: a training that takes longer is written down at the end of an epoch,
+            whenever so many minutes have passed, and goes on from there if it is killed; None:
+            never. Attackers trained at once over stacked weights begin anew.
+        select: which epoch's weights are asked: of the ``last``, or of the ``best`` by the loss on
+            the split's validation part.
+
+    Raises:
+        UsageError: if the best epoch is asked for of attackers trained at once.
     """
 
     def __init__(
@@ -87,6 +99,8 @@ class NeuralProbe(Probe):
         may_leave_gpu: bool = True,
         ensemble: Count | None = None,
         schedule: Schedule | None = None,
+        checkpoint_minutes: NotNegative | None = None,
+        select: Literal["last", "best"] = "last",
     ) -> None:
         super().__init__(cache)
         self.encoder = encoder
@@ -109,6 +123,32 @@ class NeuralProbe(Probe):
             may_leave_gpu=may_leave_gpu,
             stacked=self.ensemble > 1,
         )
+        self.select = select
+        if select == "best" and self.recipe.stacked:
+            raise UsageError(
+                "metric.select=best is of attackers that are trained alone; set probe.ensemble=1"
+            )
+        if cache is not None and checkpoint_minutes is not None:
+            spec = json.dumps(self.spec, sort_keys=True)
+            where = str(Path(cache) / "checkpoints")
+            self.recipe = replace(self.recipe, survival=Survival(where, spec, checkpoint_minutes))
+
+    def job(self, split: Split, images: IntArray, groups: IntArray) -> Job:
+        """See the base.
+
+        Raises:
+            UsageError: if the best epoch is asked for, and the split has no validation part.
+        """
+        own = super().job(split, images, groups)
+        if self.select == "last":
+            return own
+        validation = split.validated(images, groups)
+        if not len(validation):
+            raise UsageError(
+                "metric.select=best needs a part of the images to validate on; choose split=ic2, "
+                "or set split.validation_share"
+            )
+        return replace(own, validation=validation)
 
     def _check_sharing(self, scaled: bool) -> None:
         if self.world > 1 and self.processes > 1:
@@ -131,6 +171,7 @@ class NeuralProbe(Probe):
         stacked = {"stacked": True} if self.recipe.stacked else {}
         schedule = self.recipe.schedule
         scheduled = {"schedule": schedule.spec} if schedule else {}
+        selected = {"select": self.select} if self.select != "last" else {}
         return {
             "probe": "neural",
             "version": VERSION,
@@ -141,6 +182,7 @@ class NeuralProbe(Probe):
             "trainer": self.recipe.trainer,
             **stacked,
             **scheduled,
+            **selected,
         }
 
     def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Trained]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,19 @@ LOSSES = "-losses"  # after the key of an attacker's predictions, that of its lo
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One attacker to train: positions within a :class:`Labelled`."""
+    """One attacker to train: positions within a :class:`Labelled`.
+
+    Attributes:
+        seed: of the split, and of the attacker.
+        train: what it learns from.
+        test: what it is asked.
+        validation: what tells which epoch is the best; empty unless the split has such a part.
+    """
 
     seed: int
     train: IntArray
     test: IntArray
+    validation: IntArray = field(default_factory=lambda: np.array([], np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +97,7 @@ class Probe(Configurable, ABC):
             The predictions for the test captions, in the order of ``splits``.
         """
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
-        selected = [split.select(data.captions.image_rows, groups) for split in splits]
-        jobs = [
-            Job(split.seed, train, test)
-            for split, (train, test) in zip(splits, selected, strict=True)
-        ]
+        jobs = [self.job(split, data.captions.image_rows, groups) for split in splits]
         fitted, training = self._predictions(data, jobs)
         return Predictions(
             name=data.name,
@@ -104,6 +108,10 @@ class Probe(Configurable, ABC):
             classes=data.classes,
             training=training,
         )
+
+    def job(self, split: Split, images: IntArray, groups: IntArray) -> Job:
+        """The attacker of a split; see :meth:`~bias_pipeline.corpus.split.Split.select`."""
+        return Job(split.seed, *split.select(images, groups))
 
     def _predictions(self, data: Labelled, jobs: Sequence[Job]) -> tuple[list[Trained], Training]:
         keys = [self._key(data, job) for job in jobs]
@@ -139,7 +147,7 @@ class Probe(Configurable, ABC):
     def _key(self, data: Labelled, job: Job) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
         sha.update(f"{self.encoder.digest(data)} {job.seed}".encode())
-        for part in (job.train, job.test):
+        for part in (job.train, job.test, *([job.validation] if len(job.validation) else [])):
             sha.update(part.astype("<i8").tobytes() + b"|")
         return sha.hexdigest()
 

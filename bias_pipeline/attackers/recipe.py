@@ -46,6 +46,21 @@ class TrainerFlags(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class Survival:
+    """Where checkpoints of trainings lie.
+
+    Attributes:
+        folder: of all.
+        spec: what the attackers are, as text.
+        minutes: that lie between two; a training that takes less writes none.
+    """
+
+    folder: str
+    spec: str
+    minutes: float
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Everything one training needs besides its data.
 
@@ -61,6 +76,7 @@ class Recipe:
             up, so weights change as they would with the whole batch.
         may_leave_gpu: whether to train on the processor when the GPU's memory does not do.
         stacked: whether attackers, even a single one, are trained as an ensemble.
+        survival: how a long training survives a kill, None if it does not.
     """
 
     encoder: NetEncoder
@@ -72,6 +88,7 @@ class Recipe:
     parts: int = 1
     may_leave_gpu: bool = True
     stacked: bool = False
+    survival: Survival | None = None
 
 
 def is_shortage(error: RuntimeError) -> bool:

@@ -24,6 +24,7 @@ from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import pytorch_lightning as pl
+    from pytorch_lightning import Callback
 
     from bias_pipeline.attackers.attacker import Attacker
     from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
@@ -72,8 +73,26 @@ def trained(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> P
     if share.world > 1:
         # Dropout of its own; weights come from rank 0.
         torch.manual_seed(derived_seed("dropout", job.seed, share.rank))
-    fit(own.attacker, own.batches, recipe)
+    fit(own.attacker, own.batches, recipe, survivors(recipe, data, job, own))
     return own
+
+
+def survivors(recipe: Recipe, data: Labelled, job: Job, own: Prepared) -> list[Callback]:
+    """What keeps the best epoch of a training, and what it goes on from when it was killed."""
+    import torch
+
+    from bias_pipeline.attackers.surviving import Best, Checkpoint, place_of
+
+    found: list[Callback] = []
+    if len(job.validation):
+        truth = torch.from_numpy(data.labels[job.validation])
+        found.append(Best(own.inputs, job.validation, truth))
+    if recipe.survival is not None:
+        how = recipe.survival
+        seen = recipe.encoder.digest(data)
+        path = place_of(how.folder, how.spec, seen, job, recipe.parts)
+        found.append(Checkpoint(path, own.batches, 60 * how.minutes))
+    return found
 
 
 def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Trained]:
@@ -155,16 +174,21 @@ def predict(own: Prepared, data: Labelled, rows: Any) -> Trained:
     return Trained(np.concatenate(found).astype(np.float64), tuple(attacker.losses))
 
 
-def fit(module: pl.LightningModule, batches: Any, recipe: Recipe) -> None:
+def fit(
+    module: pl.LightningModule, batches: Any, recipe: Recipe, callbacks: Sequence[Callback] = ()
+) -> None:
     """Lightning's loop; its advice for data loaders does not fit a list in memory.
 
     Raises:
         ResourceError: if the devices are absent.
     """
+    begun = next((found for own in callbacks if (found := getattr(own, "found", None))), None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            _trainer(flags(recipe)).fit(module, batches)
+            kept = {"enable_checkpointing": True} if recipe.survival else {}
+            trainer = _trainer({**flags(recipe), **kept, "callbacks": list(callbacks)})
+            trainer.fit(module, batches, ckpt_path=begun, weights_only=True)
         except SystemExit as stop:
             if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
                 raise KeyboardInterrupt from stop

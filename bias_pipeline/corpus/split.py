@@ -93,6 +93,10 @@ class Split:
             for part in (self.train, self.test)
         )
 
+    def validated(self, images: IntArray, labels: IntArray) -> IntArray:
+        """Validation positions within a table, as :meth:`select` gives the others."""
+        return np.sort(self._balance(_positions(self.validation, images), labels))
+
     def _balance(self, positions: IntArray, labels: IntArray) -> IntArray:
         if not self.balanced or not len(positions):
             return positions

@@ -11,7 +11,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import TARGET, known_name
 
 # Where things are kept, and how many work on them, does not change them.
-_PLACES = frozenset({"cache", "device", "processes"})
+_PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 

@@ -203,6 +203,22 @@ def accuracy(own: Labelled, sat: Sat = SAT) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backbone", ["annotations", "own"])
+def test_two_processes_learn_as_one(backbone: str) -> None:
+    """The own network's batch normalisation sees each process's half of a batch."""
+    sat = replace(SAT, backbone=backbone, dropout=0.0)
+    curves = []
+    for many in ({}, {"devices": 2, "strategy": "ddp"}):
+        flags = {**FLAGS, "precision": "32-true", "max_epochs": 3, **many}
+        own = NeuralProbe(sat, Answers(), Adam(0.01), 32, flags, processes=1)
+        found = own.fit_predict(data(), [split()]).training
+        assert found.world_size == flags["devices"]
+        curves.append([line["train_loss"] for line in found.curves])
+    tolerance = {"annotations": 1e-4, "own": 0.1}[backbone]
+    assert curves[1] == pytest.approx(curves[0], rel=tolerance)
+
+
+@pytest.mark.slow
 def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
     own = data(1000)
     flags = {**FLAGS, "max_epochs": 10}

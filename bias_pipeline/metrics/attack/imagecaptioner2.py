@@ -58,6 +58,8 @@ class ImageCaptioner2(CaptionAttack):
     Args:
         image_masking: what of pictures attackers are not shown.
         renormalise_answers: whether the answers share all of the probability.
+        select: which epoch of an attacker is asked, the ``last``, or the ``best`` on the validation
+            part of the split; the paper does not say.
         leaks: which leaks are measured, any of ``masked``, ``silhouette`` and ``blank``.
         settings: see :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`.
 
@@ -105,6 +107,7 @@ class ImageCaptioner2(CaptionAttack):
         sides: Sequence[str] = SIDES,
         wordless_limit: Share = 0.5,
         renormalise_answers: bool = True,
+        select: Literal["last", "best"] = "last",
         leaks: Sequence[Leak] = LEAKS,
     ) -> None:
         super().__init__(
@@ -125,7 +128,7 @@ class ImageCaptioner2(CaptionAttack):
                 "encoder=grit"
             )
         self.image_masking = image_masking
-        self.renormalise_answers = renormalise_answers
+        self.renormalise_answers, self.select = renormalise_answers, select
         self.leaks = tuple(leaks)
 
     def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:

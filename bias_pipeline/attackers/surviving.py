@@ -1,0 +1,202 @@
+"""Long trainings go on where they were killed, and may keep their best epoch. Needs Lightning."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning import Callback, callbacks
+from torch import Tensor, distributed
+
+from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, tensors
+from bias_pipeline.attackers.probe import Job
+from bias_pipeline.encoders.base import Inputs
+from bias_pipeline.errors import ResourceError
+
+log = logging.getLogger(__name__)
+
+_OWN = "bias_pipeline"  # what checkpoints hold beside Lightning's own
+
+
+def place_of(folder: str, spec: str, data: str, job: Job, parts: int) -> Path:
+    """Where the checkpoint of an attacker lies: named by all that decides its weights.
+
+    Args:
+        folder: of all checkpoints.
+        spec: what the probe's attackers are, as text.
+        data: digest of what they see.
+        job: of the attacker.
+        parts: pieces of its batches.
+    """
+    sha = hashlib.sha256(f"{spec} {data} {job.seed} {parts}".encode())
+    for rows in (job.train, job.validation):
+        sha.update(rows.astype("<i8").tobytes() + b"|")
+    return Path(folder) / f"{sha.hexdigest()}.ckpt"
+
+
+class Checkpoint(callbacks.Checkpoint):
+    """Writes a checkpoint at the end of an epoch, if the last one is old, and begins from it.
+
+    Beside Lightning's own it holds where the random numbers of weights and batches are, so a
+    training that was killed ends in the same numbers.
+
+    Args:
+        path: the file; every process writes to a draft of its own, and the file is whole or absent.
+        batches: whose order goes on.
+        every_s: seconds between two.
+    """
+
+    def __init__(self, path: Path, batches: LengthBatches | SharedBatches, every_s: float) -> None:
+        self.path, self.every_s = path, every_s
+        self._order = batches.order
+        self._last = time.monotonic()
+        self._state: Mapping[str, Any] | None = None
+
+    @property
+    def found(self) -> Path | None:
+        """The checkpoint to go on from, None if there is none that can be read."""
+        if not self.path.is_file():
+            return None
+        try:
+            torch.load(self.path, map_location="cpu", weights_only=True)
+        except Exception as error:  # whatever a damaged file makes of the library
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            log.warning("%s is damaged and counts as absent: %s", self.path, first)
+            return None
+        log.info("going on from %s", self.path)
+        return self.path
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write, if it is time."""
+        del pl_module
+        due = trainer.strategy.broadcast(time.monotonic() - self._last >= self.every_s)
+        last = trainer.current_epoch + 1 >= (trainer.max_epochs or 0)
+        if due and not last:
+            self._write(trainer)
+            self._last = time.monotonic()
+
+    def _write(self, trainer: pl.Trainer) -> None:
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            trainer.save_checkpoint(draft)
+            if trainer.is_global_zero:
+                draft.replace(self.path)
+        except OSError as error:
+            raise ResourceError(
+                f"cannot keep checkpoints in {self.path.parent}: {error.strerror}; "
+                "probe.checkpoint_minutes=null writes none"
+            ) from error
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Add what Lightning does not know."""
+        assert isinstance(pl_module, Attacker)
+        checkpoint[_OWN] = {
+            "order": json.dumps(self._order.bit_generator.state),
+            "random": _of_all_ranks(trainer, torch.get_rng_state()),
+            "random_gpu": torch.cuda.get_rng_state() if pl_module.device.type == "cuda" else None,
+            "losses": list(pl_module.losses),
+        }
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Take the losses; random numbers wait until all is set up."""
+        del trainer
+        assert isinstance(pl_module, Attacker)
+        self._state = checkpoint[_OWN]
+        pl_module.losses = list(self._state["losses"])
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Go on with the random numbers of the checkpoint, if it began from one."""
+        if self._state is None:
+            return
+        self._order.bit_generator.state = json.loads(self._state["order"])
+        torch.set_rng_state(self._state["random"][trainer.global_rank])
+        if self._state["random_gpu"] is not None and pl_module.device.type == "cuda":
+            torch.cuda.set_rng_state(self._state["random_gpu"])
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Nobody needs it any more."""
+        del pl_module
+        if trainer.is_global_zero:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+
+
+def _of_all_ranks(trainer: pl.Trainer, own: Tensor) -> list[Tensor]:
+    if trainer.world_size == 1:
+        return [own]
+    found: list[Any] = [None] * trainer.world_size
+    distributed.all_gather_object(found, own)
+    return found
+
+
+class Best(Callback):
+    """Keeps the weights of the epoch whose loss on the validation part is the least.
+
+    Args:
+        inputs: of all captions.
+        rows: of the validation part.
+        targets: what is true of these.
+    """
+
+    def __init__(self, inputs: Inputs, rows: np.ndarray[Any, Any], targets: Tensor) -> None:
+        self.inputs, self.rows, self.targets = inputs, rows, targets
+        self.loss = float("inf")
+        self.weights: dict[str, Tensor] = {}
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Look whether this is the best epoch so far."""
+        del trainer
+        assert isinstance(pl_module, Attacker)
+        loss = self._loss(pl_module)
+        if loss < self.loss:
+            self.loss = loss
+            own = pl_module.state_dict()
+            self.weights = {name: copy.deepcopy(value).cpu() for name, value in own.items()}
+
+    @torch.no_grad()
+    def _loss(self, attacker: Attacker) -> float:
+        """Mean over the validation part, without dropout."""
+        attacker.eval()
+        together = int(getattr(attacker.encoder, "together", len(self.rows))) or 1
+        total = 0.0
+        for start in range(0, len(self.rows), together):
+            rows = self.rows[start : start + together]
+            inputs = {n: v.to(attacker.device) for n, v in tensors(self.inputs, rows).items()}
+            truth = self.targets[start : start + together].to(attacker.device)
+            total += float(attacker.loss(attacker(**inputs), truth)) * len(rows)
+        attacker.train()
+        return total / len(self.rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"loss": self.loss, "weights": self.weights}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        self.loss, self.weights = state_dict["loss"], state_dict["weights"]
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Take the best weights."""
+        del trainer
+        if self.weights:
+            pl_module.load_state_dict(self.weights)
