@@ -21,7 +21,7 @@ LAYERS = [
     {"inference"},
     {"encoders"},
     {"captioners"},
-    {"attackers"},
+    {"attackers", "debias"},
     {"scoring"},
     {"stats"},
     {"metrics"},

@@ -10,6 +10,8 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
+from bias_pipeline.vision.torchvision import make_importable
+
 WORDS = ("a", "man", "woman", "dog", "rides", "horse", "on", "the", "beach", "red", "small", "with")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]")
 VISION: dict[str, Any] = {
@@ -30,6 +32,7 @@ TEXT: dict[str, Any] = {
 
 def write_clip(folder: Path, seed: int = 0) -> Path:
     """A CLIP with a tokenizer that knows letters."""
+    make_importable()
     import torch
     from transformers import CLIPConfig, CLIPModel
 
@@ -263,6 +266,14 @@ def tiny_weights() -> tuple[str, ...]:
         "metric.device=cpu",
         "metric.cache=null",
     )
+
+
+@cache
+def tiny_clip() -> Path:
+    """A CLIP of random weights, for tests of what is built on one."""
+    folder = Path(mkdtemp(prefix="tiny-clip-"))
+    register(rmtree, folder, ignore_errors=True)
+    return write_clip(folder)
 
 
 LABELS = ("dog, hound", "kite", "sports_ball", "person", "N/A")

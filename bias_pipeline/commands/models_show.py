@@ -10,7 +10,7 @@ from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, size_of
-from bias_pipeline.models.needs import Need, encoder_needs, needs_within
+from bias_pipeline.models.needs import PUBLISHED, Need, encoder_needs, needs_within
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
@@ -46,8 +46,12 @@ def _show_needed(words: Sequence[str]) -> int:
     from bias_pipeline.config import compose
     from bias_pipeline.metrics.language.visual_context import networks
 
-    metric = compose.cell(words).tree["metric"]
+    cell = compose.cell(words)
+    metric = cell.tree["metric"]
     needs = [*needs_within(metric).values(), *map(Need, networks(metric.get("context")))]
+    if "encoder" in cell.used and cell.tree["encoder"].get(PUBLISHED):
+        named, revision = cell.build("encoder").named, cell.tree["encoder"]["revision"]
+        needs = [*needs, *([Need(named, revision)] if named else [])]
     if not needs:
         say("this configuration needs no published weights")
     for need in dict.fromkeys(needs):
@@ -88,7 +92,7 @@ def _users() -> dict[str, list[str]]:
     from bias_pipeline.models import clip, generation, likelihoods, recognition
 
     takers: dict[str, Iterable[str]] = {
-        "encoder.model": KINDS,
+        "encoder.model": (*KINDS, *clip.KINDS),
         "caption --model": generation.KINDS,
         "embed --model": clip.KINDS,
         "metric.language_model": (*chain(*likelihoods.KINDS.values()), GGUF_KIND),

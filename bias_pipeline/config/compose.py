@@ -28,6 +28,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.label_files import MAJORITY
+from bias_pipeline.debias.base import Debias
 from bias_pipeline.declared import Count, Given, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError, did_you_mean
@@ -71,6 +72,7 @@ class Task(TypedDict, total=False):
     image_masking: ImageMasking
     alignment: TextTransform
     encoder: Encoder
+    debias: Debias
     head: Head
     probe: Probe
     scoring: Scoring

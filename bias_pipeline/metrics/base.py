@@ -24,9 +24,11 @@ QUESTIONS: Mapping[str, str] = {
     "tasks": "Does it put tasks to groups?",
     "mentions": "How often does it name each group?",
     "quality": "How well does it describe?",
+    "retrieval": "Whom do neutral queries retrieve?",
 }
-# How a metric works: attackers guess, captions are counted, or their language is rated.
-FAMILIES = ("attack", "counting", "language")
+# How a metric works: attackers guess, captions are counted, their language is rated, or queries
+# retrieve pictures, whatever captions say.
+FAMILIES = ("attack", "counting", "language", "retrieval")
 WEIGHTS, PICTURES = "published weights", "pictures"
 # What a data set or a machine may lack and a metric cannot do without.
 NEEDS = ("human captions", "objects", PICTURES, WEIGHTS)

@@ -61,6 +61,14 @@ BAKR_2023 = Source(
     "Preprint",
     "misc",
 )
+CHEN_2022 = Source(
+    "chen2022vl",
+    ("Chen, Feiyang", "Dou, Zi-Yi"),
+    "Measuring and Mitigating Bias in Vision-and-Language Models",
+    2022,
+    "Course project, UCLA",
+    "misc",
+)
 DENKOWSKI_2014 = Source(
     "denkowski2014meteor",
     ("Denkowski, Michael", "Lavie, Alon"),

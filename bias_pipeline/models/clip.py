@@ -20,6 +20,7 @@ from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch
+    from PIL.Image import Image
 
 KINDS = ("clip",)
 FloatArray = npt.NDArray[np.float32]
@@ -48,7 +49,11 @@ class ClipPhotos:
         Raises:
             UnreadableError: with the reason.
         """
-        return self._prepare(read_photo(path))
+        return self.prepare(read_photo(path))
+
+    def prepare(self, photo: Image) -> FloatArray:
+        """(3, H, W) a photo that was read, as the network takes it."""
+        return self._prepare(photo)
 
     def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
         """(N, D) a vector for each photo."""

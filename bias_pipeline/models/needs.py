@@ -13,6 +13,9 @@ MAIN = "main"
 _NAMING = {"model": "revision", "language_model": "lm_revision", "sentence_encoder": ""}
 
 
+PUBLISHED = "published"  # the key of the model that is taken where none is named
+
+
 @dataclass(frozen=True)
 class Need:
     """What an encoder or a metric needs.
@@ -39,8 +42,9 @@ def encoder_needs() -> dict[str, Need]:
     for name in choices_of(conf_dir() / "encoder"):
         read = yaml.safe_load((conf_dir() / "encoder" / f"{name}.yaml").read_text())
         own: Mapping[str, Any] = read.get("encoder", {})
-        if "model" in own:
-            found[name] = Need(own["model"], own.get("revision", MAIN))
+        named = own.get("model") or own.get(PUBLISHED)
+        if named:
+            found[name] = Need(named, own.get("revision", MAIN))
     return found
 
 

@@ -288,6 +288,9 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
+    """Whether a difference is one that the captioner adds, or no captioner is looked at."""
+    if reading(result).get("question") == "retrieval":
+        return True
     corpus = result.manifest.get("corpus", {})
     return isinstance(corpus, Mapping) and corpus.get("trained_on_reference") is True
 

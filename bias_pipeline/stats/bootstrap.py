@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -292,8 +293,10 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
     if not error > 0:
         return math.nan if math.isnan(error + low) else float(distance == 0)
     if math.isfinite(estimate.freedom):
-        return float(2 * special.stdtr(estimate.freedom, -distance / error))
-    return math.erfc(distance / error / math.sqrt(2))
+        p_value = float(2 * special.stdtr(estimate.freedom, -distance / error))
+    else:
+        p_value = math.erfc(distance / error / math.sqrt(2))
+    return max(p_value, sys.float_info.min)  # 0 would say that it cannot be
 
 
 def quantile(level: float, freedom: float) -> float:

@@ -1,0 +1,1 @@
+"""Frozen encoders without what tells groups apart: an embedder around an embedder."""

@@ -1,0 +1,121 @@
+"""What every debiasing is: an edit of vectors, fitted to examples of each group."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.declared import Configurable
+from bias_pipeline.inference.embedders import DualEncoder, Embedder
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Vectors = npt.NDArray[np.float32]
+Side = Literal["image", "text", "both"]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """What a debiasing is fitted to, of one side.
+
+    Attributes:
+        vectors: (N, D) of length 1.
+        groups: (N,) which of K groups each shows.
+        sets: (N,) which definition set each belongs to: the same sentence of every group. Of
+            pictures, which have no counterparts, -1.
+        names: of the K groups.
+        seed: of what is drawn.
+    """
+
+    vectors: FloatArray
+    groups: IntArray
+    sets: IntArray
+    names: tuple[str, ...]
+    seed: int
+
+
+class Edit(Protocol):
+    """A fitted change of vectors.
+
+    Attributes:
+        spec: everything that decides it, as plain data.
+    """
+
+    @property
+    def spec(self) -> Mapping[str, object]: ...  # noqa: D102
+
+    def __call__(self, vectors: FloatArray) -> FloatArray:
+        """(N, D) what becomes of (N, D)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Debiased:
+    """An embedder whose vectors are edited, and of length 1 again unless that is left out.
+
+    Attributes:
+        inner: whose.
+        edit: how.
+        renormalise: whether the length is 1 again.
+    """
+
+    inner: Embedder
+    edit: Edit
+    renormalise: bool = True
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """What the inner one is, and the edit."""
+        edit = {**self.edit.spec, "renormalise": self.renormalise}
+        return {**self.inner.spec, "debias": edit}
+
+    def embed(self, items: Any, /) -> Vectors:
+        """(N, D) vectors."""
+        found = self.edit(self.inner.embed(items).astype(np.float64))
+        if self.renormalise:
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            found = found / np.where(lengths > 0, lengths, 1.0)
+        return found.astype(np.float32)
+
+
+class Debias(Configurable, ABC):
+    """How a debiasing is fitted. Its dataclass fields are its settings."""
+
+    side: Side
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Of ``image`` and ``text``, those that are edited."""
+        return ("image", "text") if self.side == "both" else (self.side,)
+
+    @abstractmethod
+    def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
+        """The pair of embedders, edited.
+
+        Args:
+            dual: whose vectors the examples are.
+            examples: of each of :attr:`sides`.
+
+        Raises:
+            BiasPipelineError: if the examples do not suffice.
+        """
+
+
+def edited(dual: DualEncoder, edits: Mapping[str, Edit], *, renormalise: bool) -> DualEncoder:
+    """A pair of embedders with an edit around those that have one.
+
+    Args:
+        dual: the pair.
+        edits: of ``image``, ``text`` or both.
+        renormalise: see :class:`Debiased`.
+    """
+    images, texts = dual.images, dual.texts
+    if "image" in edits:
+        images = Debiased(images, edits["image"], renormalise)
+    if "text" in edits:
+        texts = Debiased(texts, edits["text"], renormalise)
+    return DualEncoder(images, texts)

@@ -1,0 +1,161 @@
+"""``encoder=clip``: pictures and texts as vectors of one space; its texts for attackers too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.datasets.scenes.dataset import ScenesDataset
+from bias_pipeline.declared import Share, known_name
+from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
+from bias_pipeline.encoders.frozen import VectorInputs, Vectors, distinct
+from bias_pipeline.encoders.published import Line
+from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
+from bias_pipeline.models.clip import KINDS
+from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
+from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained
+from bias_pipeline.vision.people import Crop
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from bias_pipeline.inference.embedders import DualEncoder
+    from bias_pipeline.models.clip_of_scenes import ClipOfScenes
+
+
+@dataclass(frozen=True)
+class Clip(NetEncoder, FeatureEncoder):
+    """A CLIP, frozen. Metrics of retrieval ask both halves, attackers that of texts.
+
+    Attributes:
+        dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
+            CLIP that is fitted at first use and kept in ``cache``; others get ``published``.
+        published: see there.
+        model: a folder, such as ``fit clip`` writes, or a name on the hub.
+        revision: of a name on the hub.
+        association: of the small CLIP of scenes, in [0, 1]: how closely tasks and groups go
+            together in what it is fitted to, see
+            :class:`~bias_pipeline.models.clip_of_scenes.ClipOfScenes`.
+        standardize: whether attackers see vectors whose numbers have mean 0 and spread 1.
+        device: where to compute; ``auto`` is the first GPU if there is one.
+        cache: folder of vectors and of the small CLIP, None to keep no vectors.
+
+    Example:
+        >>> Clip("bias_pipeline.datasets.coco.CocoDataset").named
+        'openai/clip-vit-base-patch32'
+    """
+
+    frozen: ClassVar[bool] = True
+
+    dataset: Line
+    published: Line = "openai/clip-vit-base-patch32"
+    model: Line | None = None
+    revision: Line = MAIN
+    association: Share = 0.5
+    standardize: bool = True
+    device: str = "auto"
+    cache: str | None = None
+
+    @property
+    def named(self) -> str:
+        """The model that must be there; empty where one is fitted."""
+        if self.model is not None:
+            return self.model
+        return "" if fitted_for(self.dataset) else self.published
+
+    @property
+    def of_scenes(self) -> ClipOfScenes:
+        """The one that is fitted."""
+        from bias_pipeline.models.clip_of_scenes import ClipOfScenes
+
+        return ClipOfScenes(self.association)
+
+    def require(self) -> None:
+        """See the base.
+
+        Raises:
+            AbsentModelError: if there is no such model.
+            UsageError: if one is to be fitted and there is nowhere to keep it.
+        """
+        if not self.named:
+            if self.cache is None:
+                raise UsageError(
+                    "encoder.cache=null: a CLIP is fitted to scenes where no encoder.model is "
+                    "named, and there is no folder to keep it in; name one, or a model"
+                )
+            return
+        try:
+            model = find_pretrained(self.named, KINDS, revision=self.revision)
+            require_vocabulary(model.folder, model.files)
+            require_preprocessing(model.folder, model.files)
+        except ResourceError as error:
+            raise AbsentModelError(str(error)) from error
+
+    @property
+    def found(self) -> Pretrained:
+        """The model on disk, which may have to be fitted first.
+
+        Raises:
+            BiasPipelineError: if it is not there, or cannot be used.
+        """
+        self.require()
+        name = self.named or str(self.of_scenes.made(Path(str(self.cache))))
+        return find_pretrained(name, KINDS, revision=self.revision)
+
+    def dual(self, crop: Crop) -> DualEncoder:
+        """Both halves.
+
+        Args:
+            crop: what of pictures is shown.
+        """
+        from bias_pipeline.inference.embedders import clip_dual
+
+        kept = None if self.cache is None else str(Path(self.cache, "embeddings"))
+        return clip_dual(self.found, crop, self.device, kept)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests."""
+        return {"files": dict(self.found.files), "standardize": self.standardize}
+
+    def read(self, data: Labelled) -> Vectors:
+        """The vectors of N captions."""
+        texts, rows = distinct(data.captions)
+        return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
+
+    def build(self, inputs: VectorInputs) -> nn.Module:
+        """A network that passes vectors on."""
+        from bias_pipeline.encoders.nets import GivenNet
+
+        return GivenNet(inputs.items.vectors.shape[1])
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, or by what it is fitted to."""
+        own = cls(**{key: value for key, value in settings.items() if key != "_target_"})
+        content: object = own.of_scenes.spec
+        if own.named:
+            content = dict(find_pretrained(own.named, KINDS, revision=own.revision).files)
+        return {
+            "dataset": "",
+            "published": "",
+            "model": content,
+            "revision": MAIN,
+            "association": 0.0,
+        }
+
+
+def fitted_for(dataset: str) -> bool:
+    """Whether a small CLIP is fitted for a data set, by its class; others need a published one.
+
+    Example:
+        >>> fitted_for("bias_pipeline.datasets.scenes.dataset.ScenesDataset")
+        True
+    """
+    module, _, name = dataset.rpartition(".")
+    own = (ScenesDataset.__module__, ScenesDataset.__name__)
+    return known_name(module, name) == known_name(*own)

@@ -1,0 +1,1 @@
+"""Whom queries retrieve."""

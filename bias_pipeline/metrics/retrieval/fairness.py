@@ -1,0 +1,336 @@
+"""Retrieval fairness: are the people whom neutral queries retrieve of all groups alike?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.debias.base import Debias, Examples
+from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.declared import Count
+from bias_pipeline.encoders.base import Encoder
+from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.encoders.published import Line
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.io.hashing import stream
+from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.functional.retrieval import FairRanker, fair_ranker
+from bias_pipeline.metrics.parts import SCORE, PartName
+from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.sources import CHEN_2022
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+from bias_pipeline.stats.compare import holm
+from bias_pipeline.vision.people import Crop
+
+IntArray = npt.NDArray[np.int64]
+NULL = PartName("null")
+CONCEPTS = "concepts"  # the table's name
+_SHOWN = 3  # concepts that a note names
+
+
+class RetrievalFairness(Metric):
+    """Mean normalised entropy of the groups among the k images nearest to each neutral query.
+
+    Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. 1: every
+    query retrieves all groups alike; 0: each retrieves a single group. Parts beside ``score``:
+
+    * ``concept:NAME``: the entropy of one query;
+    * ``null``: what a ranker to whom groups are nothing has, exactly (ours). It is below 1: who
+      draws 100 of 7 groups blindly never draws them evenly. Groups of unequal size lower it
+      further. Its interval is that of one query. ``score`` is tested against its value, and every
+      concept too; two attributes compare by what they fall short of it.
+
+    Each seed splits the images: a debiasing is fitted to one part, and images are retrieved from
+    the other, the same with every debiasing, so that two compare image by image. Equally near
+    images come in an order drawn by their ids.
+
+    Args:
+        attribute: whose groups.
+        encoder: a pair of embedders, ``encoder=clip``.
+        debias: what is done with its vectors.
+        split: what is fitted to, and what is retrieved from.
+        stats: how intervals over images are made.
+        k: how many images each query retrieves; the paper's 100.
+        crop: ``person``: the largest person of a picture where the data set says where people are,
+            else all of it; ``none``: all of it. The paper's pictures are faces.
+        concepts: what is asked for; None: the data set's own tasks where they are known
+            (``scenes``), else the paper's 145.
+        template: the query of a concept that is in neither list.
+
+    Example:
+        >>> RetrievalFairness.info.range
+        (0.0, 1.0)
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="retrieval_fairness",
+        title="Retrieval fairness",
+        version=1,
+        unit="fraction",
+        range=(0.0, 1.0),
+        neutral=1.0,
+        direction="higher is fairer; below null, queries that name no group prefer one",
+        family="retrieval",
+        question="retrieval",
+        sources={CHEN_2022: "section 3.1"},
+        ours="the null is",
+        needs=(PICTURES,),
+        cost=Cost(per_caption=0.0),
+        says={"score": "queries that name no {attribute} retrieve one more than others"},
+        learnable=True,
+        image=True,
+    )
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        encoder: Encoder,
+        debias: Debias,
+        split: SplitRule,
+        stats: Bootstrap,
+        k: Count = 100,
+        crop: Crop = "person",
+        concepts: Sequence[Line] | None = None,
+        template: Line = "a photo of a {concept}",
+    ) -> None:
+        if not isinstance(encoder, Clip):
+            raise UsageError(
+                "metric=retrieval_fairness asks an encoder of pictures and texts; choose "
+                "encoder=clip"
+            )
+        if "{concept}" not in template:
+            raise UsageError(f"metric.template={template!r}: {{concept}} must stand in it")
+        if concepts is not None and (not concepts or len(set(concepts)) < len(concepts)):
+            raise UsageError(f"metric.concepts={list(concepts)}: give some, each once")
+        self.attribute, self.encoder, self.debias = attribute, encoder, debias
+        self.split, self.stats = split, stats
+        self.k, self.crop, self.template = k, crop, template
+        self.concepts = concepts
+
+    def require(self) -> None:
+        """See the base."""
+        self.encoder.require()
+
+    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
+        """One split a seed, of the images that belong to a group and have a picture.
+
+        Raises:
+            NotApplicableError: if there are no pictures.
+        """
+        shown = self._shown(corpus)
+        drawn = self.split.draw(corpus.take(shown), self.attribute.name, seeds)
+        return [
+            replace(
+                own,
+                train=shown[own.train],
+                test=shown[own.test],
+                validation=shown[own.validation],
+            )
+            for own in drawn
+        ]
+
+    def _shown(self, corpus: Corpus) -> IntArray:
+        if corpus.pictures is None:
+            raise NotApplicableError(
+                f"dataset {corpus.dataset!r} has no pictures here, which metric=retrieval_fairness "
+                "retrieves; set dataset.images=DIR, or choose one that has"
+            )
+        codes = corpus.groupings[self.attribute.name].codes
+        return np.flatnonzero((codes >= 0) & corpus.pictures.present)
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See the class.
+
+        Raises:
+            NotApplicableError: if there are no pictures.
+            UsageError: if a part that is retrieved from has fewer images than k.
+        """
+        fewest = min(len(own.test) for own in splits)
+        if self.k > fewest:
+            raise UsageError(
+                f"metric.k={self.k}: only {fewest} images are retrieved from; choose a smaller k "
+                "or a larger split.test_share"
+            )
+        asked = self._asked(corpus)
+        seen = _Seen(corpus, self.attribute.name, self.encoder.dual(self.crop))
+        ranked = [self._ranked(seen, split, asked) for split in splits]
+        nulls = [fair_ranker(own.sizes, self.k, self.stats.level) for own in ranked]
+        null = FairRanker(*np.mean(nulls, axis=0).tolist())
+        found = self._estimates(ranked, tuple(asked), corpus, null)
+        tested = np.unique(np.concatenate([own.test for own in splits]))
+        coverage = len(tested) / int((seen.codes >= 0).sum())
+        parts: dict[str, Part] = {
+            name: Part(
+                own, "fraction", len(tested), coverage, math.nan, range=(0.0, 1.0), neutral=neutral
+            )
+            for name, own, neutral in self._parts(found, null)
+        }
+        shares = np.mean([own.shares for own in ranked], axis=0)  # (C, K)
+        lines = _lines(found, shares, seen.names, null, asked)
+        return Score(
+            parts,
+            audit=self._audit(ranked, null, seen, asked),
+            notes=self._notes(lines, null, fewest, corpus),
+            tables={CONCEPTS: lines},
+        )
+
+    def _asked(self, corpus: Corpus) -> Concepts:
+        known = concepts_of(corpus.dataset)
+        if self.concepts is None:
+            return known
+        return {
+            name: known.get(name) or self.template.replace("{concept}", name)
+            for name in self.concepts
+        }
+
+    def _ranked(self, seen: _Seen, split: Split, asked: Concepts) -> Ranked:
+        """What is retrieved from one seed's part, the debiasing fitted to the other."""
+        wanted = self.debias.sides
+        examples = {side: self._examples(seen, split, side) for side in wanted}
+        dual = self.debias.around(seen.dual, examples)
+        order = np.argsort(stream("ties", split.seed, seen.corpus.keys[split.test]), kind="stable")
+        rows = split.test[order]
+        queries = dual.texts.embed(list(asked.values()))
+        pictures = dual.images.embed(seen.pictures(rows))
+        return Ranked.of(queries, pictures, rows, seen.codes[rows], len(seen.names), self.k)
+
+    def _examples(self, seen: _Seen, split: Split, side: str) -> Examples:
+        if side == "image":
+            rows = np.sort(split.train)
+            vectors = seen.dual.images.embed(seen.pictures(rows))
+            groups, sets = seen.codes[rows], np.full(len(rows), -1)
+        else:
+            told = sentences(self.attribute, seen.names)
+            vectors = seen.dual.texts.embed([text for own in told for text in own])
+            groups = np.tile(np.arange(len(seen.names)), len(told))
+            sets = np.repeat(np.arange(len(told)), len(seen.names))
+        return Examples(vectors.astype(np.float64), groups, sets, seen.names, split.seed)
+
+    def _estimates(
+        self, ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, null: FairRanker
+    ) -> dict[PartName, Estimate]:
+        """The mean and each concept, images resampled; each with the p of being fair."""
+        rows = np.unique(np.concatenate([own.images.ravel() for own in ranked]))
+        parts = [PartName("concept", object=name) for name in names]
+
+        def evaluate(weights: npt.NDArray[np.float64]) -> dict[PartName, npt.NDArray[np.float64]]:
+            entropies = np.stack([own.entropies(weights, rows) for own in ranked], axis=-1)
+            return {
+                SCORE: np.nanmean(entropies, axis=1),
+                **{part: entropies[:, number] for number, part in enumerate(parts)},
+            }
+
+        found = self.stats.estimate_weighted(corpus.keys[rows], evaluate)
+        return {name: against(own, null.expected) for name, own in found.items()}
+
+    def _parts(
+        self, found: Mapping[PartName, Estimate], null: FairRanker
+    ) -> list[tuple[PartName, Estimate, float | None]]:
+        nan = math.nan
+        fair = Estimate(null.expected, nan, nan, null.low, null.high, nan, n_seeds=0)
+        named = [(name, own, null.expected) for name, own in found.items()]
+        return [named[0], (NULL, fair, None), *named[1:]]
+
+    def _audit(
+        self, ranked: Sequence[Ranked], null: FairRanker, seen: _Seen, asked: Concepts
+    ) -> dict[str, object]:
+        return {
+            "retrieved_from": [dict(zip(seen.names, own.sizes.tolist(), strict=True))
+                               for own in ranked],
+            "null": null._asdict(),
+            "queries": dict(asked),
+            "encoder": dict(seen.dual.images.spec),
+        }  # fmt: skip
+
+    def _notes(
+        self, lines: Sequence[Mapping[str, object]], null: FairRanker, n: int, corpus: Corpus
+    ) -> list[str]:
+        found = [
+            f"a ranker to whom groups are nothing has {null.expected:.1%} "
+            f"[{null.low:.1%}, {null.high:.1%} for one query] at k={self.k} of {n} images (null)",
+            f"least alike: {_named(lines[:_SHOWN])}; "
+            f"most alike: {_named(lines[: -_SHOWN - 1 : -1])}",
+        ]
+        if 2 * self.k > n:
+            found.append(
+                f"k={self.k} is more than half of the images retrieved from: whatever the ranking, "
+                "the groups at the top are then nearly those of the data"
+            )
+        lost = int((corpus.groupings[self.attribute.name].codes >= 0).sum()) - len(
+            self._shown(corpus)
+        )
+        return [*found, *([f"{lost} images have no picture and are not retrieved"] if lost else [])]
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A corpus as an encoder sees it."""
+
+    corpus: Corpus
+    attribute: str
+    dual: DualEncoder
+
+    @property
+    def codes(self) -> IntArray:
+        return self.corpus.groupings[self.attribute].codes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.corpus.groupings[self.attribute].names
+
+    def pictures(self, rows: IntArray) -> Pictures:
+        assert self.corpus.pictures is not None
+        return self.corpus.pictures.take(rows)
+
+
+def _lines(
+    found: Mapping[PartName, Estimate],
+    shares: npt.NDArray[np.float64],
+    groups: Sequence[str],
+    null: FairRanker,
+    asked: Concepts,
+) -> list[dict[str, object]]:
+    """A line a concept, the least alike first: entropy, null, and whom it retrieves."""
+    adjusted = holm([own.p_value for name, own in found.items() if name.object])
+    lines = [
+        {
+            "concept": name.object,
+            "query": asked[name.object],
+            "fairness": own.value,
+            "ci_low": max(own.ci_low, 0.0),
+            "ci_high": min(own.ci_high, 1.0),
+            "null": null.expected,
+            "below_null": null.expected - own.value,
+            "p_value": own.p_value,
+            "p_holm": p_holm,
+            **{f"share:{group}": share for group, share in zip(groups, line, strict=True)},
+        }
+        for (name, own), p_holm, line in zip(
+            ((name, own) for name, own in found.items() if name.object),
+            adjusted,
+            shares.tolist(),
+            strict=True,
+        )
+    ]
+    return sorted(lines, key=lambda line: (line["fairness"], line["concept"]))
+
+
+def _named(lines: Sequence[Mapping[str, object]]) -> str:
+    """Concepts, each with the group it retrieves most."""
+    told = []
+    for line in lines:
+        shares = {key[6:]: own for key, own in line.items() if key.startswith("share:")}
+        group = max(shares, key=lambda name: float(str(shares[name])))
+        told.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
+    return ", ".join(told)
