@@ -68,6 +68,7 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
         "needs the weights of BLIP from the hub",
         (hub_cache() / "models--Salesforce--blip-image-captioning-large").is_dir(),
     ),
+    (r"dataset=fairface", "needs faces and the weights of CLIP", False),
     (r"--workspace", "needs a W&B server", "WANDB_API_KEY" in os.environ),
     (r"experiments\.screenshots", "needs Chromium", shutil.which("chromium") is not None),
     (r"dataset=relic|relic_age", "needs RELIC's table", (DATA / "relic").is_dir()),

@@ -25,8 +25,8 @@ from bias_pipeline.results.store import Result
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Attributes that are another one read differently.
-_VARIANTS = frozenset({"race_unsure"})
+# Attributes that are another one read differently, or whose groups no captions name.
+_LEFT = frozenset({"race_unsure", "ethnicity"})
 FIRST = "gender"  # whose fault is told where none can be read
 _SEEDS = (5, 3)
 _FEW_CAPTIONS = 10_000
@@ -137,7 +137,7 @@ def audited(
 
 def attribute_names() -> list[str]:
     """The attributes that are looked for."""
-    return [name for name in group_choices("attribute") if name not in _VARIANTS]
+    return [name for name in group_choices("attribute") if name not in _LEFT]
 
 
 def _labelled(cells: Cells) -> dict[str, Corpus]:

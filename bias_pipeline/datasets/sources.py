@@ -43,6 +43,7 @@ _COCO = Archive(
     },
 )
 _LIC = "https://github.com/rebnej/lick-caption-bias"
+_FAIRFACE = "https://github.com/joojs/fairface"
 _RELIC = "https://github.com/eggonz/relic-caption-bias"
 
 SOURCES = {
@@ -95,6 +96,15 @@ SOURCES = {
             "https://shannon.cs.illinois.edu/DenotationGraph/ .",
         ),
         terms="Flickr's terms of use; research and education only.",
+    ),
+    "fairface": Source(
+        files={
+            "fairface_label_train.csv": "labels of the training part, or",
+            "fairface_label_val.csv": "labels of the validation part",
+            "train/1.jpg": "pictures, where the label files say",
+        },
+        steps=(f"Labels and pictures: the links in the README of {_FAIRFACE} .",),
+        terms="CC BY 4.0; cite Karkkainen and Joo 2021.",
     ),
     "language_bias": Source(
         files={"as dataset=lic": "its captions and labels, from which the corpora are made"},

@@ -121,7 +121,11 @@ def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> No
 
 @pytest.mark.parametrize(
     ("write", "user"),
-    [(write_clip, "embed --model"), (write_blip, "caption --model"), (write_pair, "caption")],
+    [
+        (write_clip, "encoder.model, embed --model"),
+        (write_blip, "caption --model"),
+        (write_pair, "caption"),
+    ],
 )
 def test_models_of_pictures_are_shown_too(
     write: Callable[[Path], Path], user: str, run: Run, tmp_path: Path

@@ -88,7 +88,6 @@ class RetrievalFairness(Metric):
         needs=(PICTURES,),
         cost=Cost(per_caption=0.0),
         says={"score": "queries that name no {attribute} retrieve one more than others"},
-        learnable=True,
         image=True,
     )
 

@@ -1,0 +1,153 @@
+"""FairFace's layout, made anew; and its real faces where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests.corpora import DATA
+
+HEADER = "file,age,gender,race,service_test"
+LINES = (
+    "train/1.jpg,50-59,Male,East Asian,True",
+    "train/2.jpg,30-39,Female,Indian,False",
+    "train/3.jpg,3-9,Female,Latino_Hispanic,False",
+    "train/10.jpg,more than 70,Male,White,True",
+)
+
+
+def write(root: Path, *lines: str, part: str = "train", pictures: bool = True) -> Path:
+    root.mkdir(exist_ok=True)
+    (root / f"fairface_label_{part}.csv").write_text("\n".join((HEADER, *lines)) + "\n")
+    for line in lines if pictures else ():
+        path = root / line.partition(",")[0]
+        path.parent.mkdir(exist_ok=True)
+        shade = np.full((8, 8, 3), len(path.name), np.uint8)
+        Image.fromarray(shade).save(path)
+    return root
+
+
+def load(root: Path, *words: str) -> Corpus:
+    return compose.cell(["dataset=fairface", f"dataset.root={root}", *words]).corpus()
+
+
+def groups(corpus: Corpus, attribute: str) -> list[str]:
+    own = corpus.groupings[attribute]
+    return [own.names[code] for code in own.codes]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ("gender", ["male", "male", "female", "female"]),
+        ("age", ["old", "old", "old", "young"]),
+        ("ethnicity", ["east_asian", "white", "indian", "latino"]),
+    ],
+)
+def test_labels_are_read(tmp_path: Path, attribute: str, expected: list[str]) -> None:
+    corpus = load(write(tmp_path, *LINES), f"attribute={attribute}")
+    assert sorted(groups(corpus, attribute)) == sorted(expected)
+
+
+def test_intersections_work_as_for_captions(tmp_path: Path) -> None:
+    root = write(tmp_path, *LINES, "train/11.jpg,10-19,Male,White,True")
+    corpus = load(root, "attribute=[gender,age]", "attribute.min_images=1")
+    (own,) = corpus.groupings.values()
+    assert own.sizes == {"male-old": 2, "male-young": 1, "female-old": 1, "female-young": 1}
+
+
+def test_each_face_has_its_picture(tmp_path: Path) -> None:
+    corpus = load(write(tmp_path, *LINES))
+    assert corpus.pictures is not None
+    assert corpus.pictures.files == tuple(tmp_path / name for name in corpus.ids)
+
+
+def test_both_parts_are_read(tmp_path: Path) -> None:
+    write(tmp_path, *LINES)
+    write(tmp_path, "val/1.jpg,20-29,Male,Black,True", part="val")
+    assert len(load(tmp_path)) == 5
+
+
+def test_a_part_can_be_chosen(tmp_path: Path) -> None:
+    write(tmp_path, *LINES)
+    write(tmp_path, "val/1.jpg,20-29,Male,Black,True", part="val")
+    assert load(tmp_path, "dataset.part=val").ids == ("val/1.jpg",)
+
+
+def test_70_and_above_may_be_written_as_predictions_write_it(tmp_path: Path) -> None:
+    corpus = load(write(tmp_path, "train/1.jpg,70+,Male,White,True"), "attribute=age")
+    assert groups(corpus, "age") == ["old"]
+
+
+@pytest.mark.parametrize("date", ["3-Sep", "03-Sep", "Oct-19", "Oct-2019"])
+def test_an_age_that_a_spreadsheet_made_a_date_is_refused(tmp_path: Path, date: str) -> None:
+    root = write(tmp_path, f"train/1.jpg,{date},Male,White,True")
+    with pytest.raises(DataError, match=r"line 2: age .* is a date that a spreadsheet made"):
+        load(root, "attribute=age")
+
+
+def test_an_unknown_label_is_refused_with_its_line(tmp_path: Path) -> None:
+    root = write(tmp_path, *LINES, "train/11.jpg,20-29,Mal,White,True")
+    with pytest.raises(DataError, match=r"line 6: label 'Mal'.*did you mean"):
+        load(root)
+
+
+def test_an_absent_picture_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, *LINES)
+    (root / "train" / "2.jpg").unlink()
+    with pytest.raises(ResourceError, match=r"1 of 4 pictures .* such as train/2\.jpg"):
+        load(root)
+
+
+def test_leniently_an_absent_picture_is_noted(tmp_path: Path) -> None:
+    root = write(tmp_path, *LINES)
+    (root / "train" / "2.jpg").unlink()
+    corpus = load(root, "dataset.strict=false")
+    assert "1 of 4 pictures are absent: not retrieved" in corpus.notes
+
+
+def test_without_any_picture_leniency_ends(tmp_path: Path) -> None:
+    root = write(tmp_path, *LINES, pictures=False)
+    with pytest.raises(ResourceError, match="4 of 4 pictures"):
+        load(root, "dataset.strict=false")
+
+
+@pytest.mark.parametrize("path", ["../secret.jpg", "/etc/passwd", "train/../../x.jpg"])
+def test_a_label_file_leads_nowhere_else(tmp_path: Path, path: str) -> None:
+    root = write(tmp_path / "faces", *LINES)
+    with (root / "fairface_label_train.csv").open("a") as file:
+        file.write(f"{path},20-29,Male,White,True\n")
+    with pytest.raises(DataError, match="is not within the folder"):
+        load(root)
+
+
+def test_an_absent_label_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"fairface_label_train\.csv"):
+        load(tmp_path)
+
+
+def test_skin_tone_is_not_made_of_ethnic_origin(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no labels of attribute 'race'"):
+        load(write(tmp_path, *LINES), "attribute=race")
+
+
+def test_the_real_faces_are_read_whole() -> None:
+    root = DATA / "faces"
+    if not root.is_dir():
+        pytest.skip(f"no faces at {root}; set BIAS_PIPELINE_DATA to have this test run")
+    corpus = load(root, "attribute=ethnicity")
+    assert corpus.groupings["ethnicity"].sizes == {
+        "white": 105,
+        "black": 82,
+        "latino": 84,
+        "east_asian": 73,
+        "southeast_asian": 72,
+        "indian": 78,
+        "middle_eastern": 46,
+    }

@@ -1,0 +1,120 @@
+"""The subspace of a group, against worked cases and planted directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bias_pipeline.debias.base import Examples, FloatArray
+from bias_pipeline.debias.subspace import (
+    Pairing,
+    Projection,
+    Subspace,
+    centred,
+    matched,
+    principal_directions,
+)
+from bias_pipeline.errors import DataError, UsageError
+from tests.oracles import oracle
+
+NAMES = ("male", "female")
+
+
+def told(reading: str) -> dict:
+    found: dict = oracle("retrieval_debias")["subspace"]
+    return {**found, **found[reading]}
+
+
+def pairs() -> tuple[FloatArray, np.ndarray]:
+    own = told("pair_mean_reading")
+    vectors = np.concatenate([own["male"], own["female"]])
+    return vectors, np.tile(np.arange(len(own["male"])), 2)
+
+
+def planted(n: int, strength: float, seed: int = 0) -> tuple[Examples, FloatArray]:
+    """Pictures whose group moves them along one direction of twelve, and that direction."""
+    random = np.random.default_rng(seed)
+    axis = np.linalg.qr(random.standard_normal((12, 12)))[0][0]
+    groups = random.integers(0, 2, n)
+    vectors = random.standard_normal((n, 12)) + strength * np.where(groups, 1, -1)[:, None] * axis
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Examples(unit, groups, np.full(n, -1), NAMES, seed), axis
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_components_are_those_of_the_worked_case(k: int) -> None:
+    own = told("pair_mean_reading")
+    found = principal_directions(centred(*pairs()), k)
+    wanted = np.array(own["abs_components"])[:k]
+    assert abs(found) == pytest.approx(wanted, abs=own["tolerance_abs"])
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_what_is_left_is_that_of_the_worked_case(k: int) -> None:
+    own = told("pair_mean_reading")
+    edit = Projection(principal_directions(centred(*pairs()), k))
+    found = edit(np.array([own["h"]]))[0]
+    assert found == pytest.approx(own[f"h_debiased_k{k}"], abs=1e-5)
+
+
+def test_read_literally_the_first_component_is_not_the_group() -> None:
+    own = told("gender_set_mean_reading_LITERAL")
+    vectors, _ = pairs()
+    groups = np.repeat([0, 1], len(vectors) // 2)
+    (found,) = principal_directions(centred(vectors, groups), 1)
+    assert abs(found @ own["true_gender_axis"]) < 0.05
+
+
+def test_a_projection_is_idempotent() -> None:
+    edit = Subspace(k=3).fit(planted(200, 1.0)[0])
+    once = edit(np.random.default_rng(1).standard_normal((20, 12)))
+    assert edit(once) == pytest.approx(once, abs=1e-12)
+
+
+@pytest.mark.parametrize("pairing", ["random", "nearest"])
+def test_a_planted_direction_is_found(pairing: Pairing) -> None:
+    examples, axis = planted(2000, 3.0)
+    (found,) = Subspace(k=1, pairing=pairing).fit(examples).directions
+    assert abs(found @ axis) > 0.98
+
+
+def test_texts_in_sets_need_no_pairing() -> None:
+    random = np.random.default_rng(0)
+    axis = np.eye(12)[4]
+    topics = np.repeat(random.standard_normal((200, 12)), 2, axis=0)
+    groups = np.tile([0, 1], 200)
+    vectors = topics + 0.1 * np.where(groups, 1, -1)[:, None] * axis  # topics differ far more
+    texts = Examples(vectors, groups, np.arange(400) // 2, NAMES, 0)
+    (found,) = Subspace(k=1).fit(texts).directions
+    assert abs(found @ axis) == pytest.approx(1)
+
+
+def test_pictures_come_in_sets_of_one_of_each_group() -> None:
+    examples, _ = planted(101, 1.0)
+    rows, sets = matched(examples, "random")
+    groups = examples.groups[rows][np.argsort(sets, kind="stable")].reshape(-1, 2)
+    assert (np.sort(groups) == [0, 1]).all()
+
+
+def test_no_picture_is_in_two_random_sets() -> None:
+    rows, _ = matched(planted(101, 1.0)[0], "random")
+    assert len(set(rows.tolist())) == len(rows)
+
+
+def test_another_seed_draws_other_sets() -> None:
+    examples, _ = planted(101, 1.0)
+    first, second = (matched(replace(examples, seed=seed), "random")[0] for seed in (0, 1))
+    assert (first != second).any()
+
+
+def test_a_group_without_pictures_is_refused() -> None:
+    examples, _ = planted(50, 1.0)
+    with pytest.raises(DataError, match="no picture of group 'female'"):
+        matched(replace(examples, groups=np.zeros(50, np.int64)), "random")
+
+
+def test_more_directions_than_numbers_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"debias\.k=12"):
+        Subspace(k=12).fit(planted(50, 1.0)[0])

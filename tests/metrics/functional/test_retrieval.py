@@ -1,0 +1,135 @@
+"""Entropies at the top of rankings, and what a fair ranker has, against worked cases and lists."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.metrics.functional import retrieval
+from bias_pipeline.metrics.functional.retrieval import (
+    fair_ranker,
+    normalised_entropy,
+    top_ranks,
+    weighted_counts,
+)
+from tests.oracles import oracle
+
+CASES = [
+    "all_equal_two",
+    "one_group_only",
+    "mixed_two",
+    "seven_groups_uniform",
+    "seven_groups_four_used",
+    "seven_groups_mixed",
+]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fairness_is_that_of_the_worked_cases(name: str) -> None:
+    told = oracle("retrieval_debias")["retrieval_fairness"]
+    (case,) = (own for own in told["cases"] if own["name"] == name)
+    counts = [np.array(own, float) for own in case["top_k_group_counts_per_concept"]]
+    found = np.mean([normalised_entropy(own) for own in counts])
+    assert found == pytest.approx(case["fairness"], abs=told["tolerance_abs"])
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(any))
+def test_entropy_lies_between_its_ends(counts: list[int]) -> None:
+    assert 0 <= normalised_entropy(np.array(counts, float)) <= 1
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(any))
+def test_the_order_of_groups_plays_no_part(counts: list[int]) -> None:
+    forth, back = (normalised_entropy(np.array(own, float)) for own in (counts, counts[::-1]))
+    assert forth == pytest.approx(back, abs=1e-12)
+
+
+def test_nothing_retrieved_has_no_entropy() -> None:
+    assert math.isnan(normalised_entropy(np.zeros(3)))
+
+
+def test_a_single_group_is_refused() -> None:
+    with pytest.raises(ValueError, match="two groups"):
+        normalised_entropy(np.ones(1))
+
+
+def rankings_of(queries: np.ndarray, items: np.ndarray, depth: int) -> np.ndarray:
+    return np.argsort(-(queries @ items.T), axis=1, kind="stable")[:, :depth]
+
+
+@pytest.mark.parametrize("block", [7, 64, 1000])
+@pytest.mark.parametrize("depth", [1, 30, 200])
+def test_the_top_is_that_of_sorting_all(
+    block: int, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrieval, "_BLOCK", block)
+    random = np.random.default_rng(0)
+    queries = random.integers(-2, 3, (5, 4)).astype(np.float32)  # whole numbers, so many tie
+    items = random.integers(-2, 3, (200, 4)).astype(np.float32)
+    assert (top_ranks(queries, items, depth) == rankings_of(queries, items, depth)).all()
+
+
+def test_more_than_there_is_cannot_be_ranked() -> None:
+    with pytest.raises(ValueError, match="depth 4"):
+        top_ranks(np.ones((1, 2), np.float32), np.ones((3, 2), np.float32), 4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=20))
+def test_weights_count_as_if_images_stood_several_times(ranking: list[tuple[int, int]]) -> None:
+    weights, groups = (np.array(own) for own in zip(*ranking, strict=True))
+    spelled_out = np.repeat(groups, weights)[:6]
+    found = weighted_counts(weights[None].astype(float), groups, 3, 6)[0]
+    assert found.tolist() == np.bincount(spelled_out, minlength=3).tolist()
+
+
+def every_draw(sizes: tuple[int, ...], k: int) -> list[float]:
+    """The entropy of each set of k images, one by one."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    counts = [
+        np.bincount(groups[list(rows)], minlength=len(sizes))
+        for rows in combinations(range(len(groups)), k)
+    ]
+    return [float(normalised_entropy(own.astype(float))) for own in counts]
+
+
+@pytest.mark.parametrize("sizes", [(4, 3), (2, 3, 4), (6, 1)])
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_the_null_is_the_mean_of_all_sets(sizes: tuple[int, ...], k: int) -> None:
+    found = fair_ranker(np.array(sizes), k)
+    assert found.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (3, 3, 3)])
+def test_the_interval_of_the_null_leaves_out_no_more_than_its_tails(sizes: tuple[int, ...]) -> None:
+    found, all_sets = fair_ranker(np.array(sizes), 4, 0.8), np.array(every_draw(sizes, 4))
+    outside = (all_sets < found.low - 1e-12).mean(), (all_sets > found.high + 1e-12).mean()
+    assert max(outside) <= 0.1 + 1e-12
+
+
+def test_an_interval_of_drawn_sets_is_that_of_listed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = np.array([30, 40, 50])
+    listed = fair_ranker(sizes, 20)
+    monkeypatch.setattr(retrieval, "_ENUMERATED", 0)
+    assert fair_ranker(sizes, 20) == pytest.approx(listed, abs=5e-3)
+
+
+def test_seven_even_groups_are_not_drawn_evenly() -> None:
+    assert fair_ranker(np.full(7, 1000), 100).expected < 0.985
+
+
+def test_who_takes_all_has_the_entropy_of_all() -> None:
+    sizes = np.array([60, 40])
+    assert fair_ranker(sizes, 100).expected == pytest.approx(
+        float(normalised_entropy(sizes.astype(float)))
+    )
+
+
+@pytest.mark.parametrize("k", [0, 101])
+def test_the_null_refuses_depths_that_there_are_not(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k {k}"):
+        fair_ranker(np.array([60, 40]), k)

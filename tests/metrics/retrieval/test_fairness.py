@@ -1,0 +1,190 @@
+"""Retrieval fairness on planted embeddings: what leans is found, what does not is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.retrieval.concepts import concepts_of, dalleval
+from tests.corpora import DATA
+from tests.tiny_models import tiny_clip
+
+SIZE = 24
+AXIS = 0  # of the vectors: where the group is
+LEANING = ("repairing", "hair", "motorcycling", "flowers", "gaming", "cooking", "skiing", "zoo",
+           "wine", "laptop")  # fmt: skip
+SEEDS = (0, 12, 456)
+WORDS = ("dataset.n_images=600", "stats.resamples=200", "metric.k=50", "encoder.cache=null")
+
+
+def cell(*words: str) -> compose.Cell:
+    named = f"encoder.model={tiny_clip()}"
+    return compose.cell(["metric=retrieval_fairness", named, *WORDS, *words])
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Vectors in which pictures show the group, and some queries lean towards one."""
+
+    strength: float
+    codes: Mapping[str, int]
+    spec: Mapping[str, object] = None  # type: ignore[assignment]
+
+    @property
+    def images(self) -> Planted:
+        return self
+
+    def embed(self, items: Pictures | Sequence[str]) -> np.ndarray:
+        found = (
+            [self._picture(str(own)) for own in items.contents]
+            if isinstance(items, Pictures)
+            else [self._text(own) for own in items]
+        )
+        return np.stack([own / np.linalg.norm(own) for own in found]).astype(np.float32)
+
+    def _picture(self, digest: str) -> np.ndarray:
+        own = np.random.default_rng(int(digest[:12], 16)).standard_normal(SIZE)
+        own[AXIS] = 2.0 * (1 - 2 * self.codes[digest])
+        return own
+
+    def _text(self, query: str) -> np.ndarray:
+        (name,) = (name for name, own in concepts_of("scenes").items() if own == query)
+        own = np.random.default_rng(sum(map(ord, name))).standard_normal(SIZE)
+        own[AXIS] = 0.0
+        if name in LEANING:
+            sign = -1 if LEANING.index(name) % 2 else 1
+            own[AXIS] = sign * self.strength * np.linalg.norm(own)
+        return own
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, corpus: Corpus, strength: float) -> None:
+    assert corpus.pictures is not None
+    codes = corpus.groupings["gender"].codes.tolist()
+    own = Planted(strength, dict(zip(map(str, corpus.pictures.contents), codes, strict=True)), {})
+    monkeypatch.setattr(Clip, "dual", lambda *_: DualEncoder(own, own))
+
+
+def compute(*words: str, corpus: Corpus | None = None) -> Score:
+    here = cell(*words)
+    metric, own = here.build("metric"), corpus or here.corpus()
+    return metric.compute(own, splits=metric.draw_splits(own, SEEDS))
+
+
+@pytest.mark.parametrize("strength", [0.5, 1.0, 2.0])
+def test_planted_concepts_are_the_least_fair(
+    monkeypatch: pytest.MonkeyPatch, strength: float
+) -> None:
+    planted(monkeypatch, cell().corpus(), strength)
+    least = [str(line["concept"]) for line in compute().tables["concepts"][:10]]
+    assert len(set(least) & set(LEANING)) >= 9
+
+
+def test_each_concept_retrieves_the_group_it_leans_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, cell().corpus(), 2.0)
+    lines = {str(line["concept"]): line for line in compute().tables["concepts"]}
+    shares = [float(str(lines[name]["share:male"])) for name in LEANING]
+    assert [share > 0.6 for share in shares] == [number % 2 == 0 for number in range(10)]
+
+
+def test_more_strongly_planted_is_less_fair(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = []
+    for strength in (0.0, 0.5, 1.0, 2.0):
+        planted(monkeypatch, cell().corpus(), strength)
+        scores.append(compute().parts["score"].estimate.value)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_without_leaning_the_null_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, cell().corpus(), 0.0)
+    found = compute().parts
+    own, null = found["score"].estimate, found["null"].estimate
+    assert own.ci_low <= null.value <= own.ci_high
+
+
+def test_without_leaning_no_concept_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, cell().corpus(), 0.0)
+    lines = compute().tables["concepts"]
+    assert [line["concept"] for line in lines if float(str(line["p_holm"])) < 0.05] == []
+
+
+def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planted(monkeypatch, cell().corpus(), 2.0)
+    before, after = (
+        compute(f"debias={name}", "debias.side=image", "debias.k=1").parts
+        for name in ("none", "subspace")
+    )
+    null = before["null"].estimate.value
+    assert before["score"].estimate.ci_high < null - 0.05
+    assert after["score"].estimate.value == pytest.approx(null, abs=0.02)
+
+
+def test_images_are_retrieved_that_nothing_was_fitted_to() -> None:
+    here = cell()
+    for split in here.build("metric").draw_splits(here.corpus(), SEEDS):
+        assert not set(split.train.tolist()) & set(split.test.tolist())
+
+
+def test_debiasings_retrieve_from_the_same_images() -> None:
+    one, other = (
+        cell(f"debias={name}").build("metric").draw_splits(cell().corpus(), SEEDS)
+        for name in ("none", "subspace")
+    )
+    assert [own.digest for own in one] == [own.digest for own in other]
+
+
+def test_more_than_there_is_cannot_be_retrieved() -> None:
+    with pytest.raises(UsageError, match=r"metric\.k=400: only \d+ images"):
+        compute("metric.k=400")
+
+
+def test_a_depth_near_all_images_is_noted() -> None:
+    found = compute("metric.k=200", "metric.concepts=[zoo]")
+    assert any("more than half of the images" in note for note in found.notes)
+
+
+def test_a_data_set_without_pictures_is_passed_over() -> None:
+    with pytest.raises(NotApplicableError, match="no pictures"):
+        compute(corpus=replace(cell().corpus(), pictures=None))
+
+
+def test_another_encoder_is_refused() -> None:
+    with pytest.raises(UsageError, match="choose encoder=clip"):
+        compose.cell(["metric=retrieval_fairness", "encoder=ngram"]).build("metric")
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("metric.template=a person", "{concept} must stand in it"),
+        ("metric.concepts=[]", "give some"),
+        ("metric.concepts=[a,a]", "each once"),
+    ],
+)
+def test_what_is_asked_must_be_something(word: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        cell(word).build("metric")
+
+
+def test_own_concepts_are_asked_by_the_template() -> None:
+    found = compute("metric.concepts=[zoo,nurse]", "metric.template='one {concept}'")
+    assert found.audit["queries"] == {"zoo": "a person feeding an elephant", "nurse": "one nurse"}
+
+
+def test_the_concepts_are_those_of_the_published_list() -> None:
+    path = DATA / "lexicons" / "dalleval_neutral_concepts.csv"
+    if not path.is_file():
+        pytest.skip(f"no lexicon at {path}; set BIAS_PIPELINE_DATA to have this test run")
+    lines = path.read_text().splitlines()[1:]
+    assert set(dalleval().values()) == {line.partition(",")[2] for line in lines}

@@ -1,0 +1,111 @@
+"""A CLIP that is fitted: what its folder holds, and that it learns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.inference.embedders import clip_dual
+from bias_pipeline.models.clip import KINDS
+from bias_pipeline.models.clip_fitting import ClipRecipe, Pairs, fit_clip
+from bias_pipeline.models.pretrained import Preprocessing, find_pretrained
+from bias_pipeline.vision.people import look
+
+RECIPE = ClipRecipe(side=32, width=32, epochs=2, batch_size=20)
+N = 80
+
+
+@cache
+def pictures() -> Pictures:
+    return Pictures(tuple(SceneDrawing(own, "gender") for own in generate(N, 7).images))
+
+
+@cache
+def pairs() -> Pairs:
+    texts = [own.human for own in generate(N, 7).images]
+    return Pairs.of(pictures(), texts, "person", RECIPE.side)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fitted") / "clip"
+    fit_clip(pairs(), RECIPE, path, {"data": "scenes"})
+    return path
+
+
+def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "preprocessor_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+
+
+def test_the_card_says_what_it_was_fitted_to(folder: Path) -> None:
+    assert '"data": "scenes"' in (folder / "README.md").read_text()
+
+
+def test_it_was_fitted_to_what_its_preprocessing_makes(folder: Path) -> None:
+    prepared = Preprocessing(find_pretrained(str(folder), KINDS))(look(pictures(), 3, "person"))
+    learnt = pairs().pixels[3].transpose(2, 0, 1) / 127.5 - 1
+    assert prepared == pytest.approx(learnt, abs=1e-5)
+
+
+def test_both_halves_give_vectors_of_length_1(folder: Path) -> None:
+    dual = clip_dual(find_pretrained(str(folder), KINDS), "person", "cpu", None)
+    found = [dual.images.embed(pictures().take(np.arange(3))), dual.texts.embed(["a man", "a dog"])]
+    assert [own.shape for own in found] == [(3, 32), (2, 32)]
+    for own in found:
+        assert np.linalg.norm(own, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_vectors_are_the_same_from_a_cache(folder: Path, tmp_path: Path) -> None:
+    model = find_pretrained(str(folder), KINDS)
+    kept, fresh = (clip_dual(model, "person", "cpu", own) for own in (str(tmp_path), None))
+    kept.images.embed(pictures().take(np.array([5, 1])))
+    rows = np.array([1, 2, 5])
+    found = kept.images.embed(pictures().take(rows))
+    assert found == pytest.approx(fresh.images.embed(pictures().take(rows)), abs=1e-5)
+
+
+def test_words_that_stand_once_are_unknown(folder: Path) -> None:
+    dual = clip_dual(find_pretrained(str(folder), KINDS), "person", "cpu", None)
+    one, other = dual.texts.embed(["a zyzzyva", "a quokka"])
+    assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_the_same_seed_gives_the_same_losses(tmp_path: Path) -> None:
+    first, second = (fit_clip(pairs(), RECIPE, tmp_path / name, {}) for name in "ab")
+    assert first == pytest.approx(second)
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    losses = fit_clip(pairs(), replace(RECIPE, epochs=12), tmp_path, {})
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ResourceError, match="is there already"):
+        fit_clip(pairs(), RECIPE, tmp_path, {})
+
+
+def test_images_without_captions_are_left_out() -> None:
+    texts = [["a man"], [], ["a dog"]]
+    assert len(Pairs.of(pictures().take(np.arange(3)), texts, "none", 32).texts) == 2
+
+
+def test_nothing_to_learn_of_is_refused() -> None:
+    with pytest.raises(DataError, match="no image has both"):
+        Pairs.of(pictures().take(np.arange(2)), [[], []], "none", 32)

@@ -1,0 +1,63 @@
+"""The small CLIP of scenes: made once, said so, and as biased as it was made."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.datasets.scenes.activities import ACTIVITIES
+from bias_pipeline.datasets.scenes.slots import given, shares, typical, world_tables
+from bias_pipeline.models.clip_fitting import ClipRecipe
+from bias_pipeline.models.clip_of_scenes import ClipOfScenes
+from tests.cli.commands import main
+
+SMALL = ClipOfScenes(0.5, ClipRecipe(side=32, width=32, epochs=1, batch_size=20), n_images=40)
+
+
+def test_it_is_made_once(tmp_path: Path) -> None:
+    first = SMALL.made(tmp_path)
+    written = (first / "model.safetensors").stat().st_mtime_ns
+    assert (SMALL.made(tmp_path) / "model.safetensors").stat().st_mtime_ns == written
+
+
+def test_that_it_is_made_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        SMALL.made(tmp_path)
+    assert capsys.readouterr().err.count("a small CLIP is fitted to 40 scenes") == 1
+
+
+def test_another_association_lies_elsewhere(tmp_path: Path) -> None:
+    other = ClipOfScenes(0.6, SMALL.recipe, SMALL.n_images)
+    assert other.folder(tmp_path) != SMALL.folder(tmp_path)
+
+
+def test_nothing_unfinished_is_left_beside_it(tmp_path: Path) -> None:
+    folder = SMALL.made(tmp_path)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def share_of_men(association: float) -> dict[str, float]:
+    """P(male | task) in the captions that the CLIP is fitted to, from the tables of the world."""
+    world = world_tables()["activity"]
+    told = (1 - association) * world + association * typical("gender", world)
+    joint = shares("gender")[:, None] * given("gender", told)
+    men = joint[0] / joint.sum(axis=0)
+    return {own.name: float(share) for own, share in zip(ACTIVITIES, men, strict=True)}
+
+
+@pytest.mark.slow
+def test_the_metric_finds_what_was_planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["metric=retrieval_fairness", "encoder=clip", "logger=csv"]) == 0
+    (path,) = tmp_path.glob("outputs/[!.]*/concepts.csv")
+    with path.open() as file:
+        least = list(csv.DictReader(file))[:10]
+    truth, base = share_of_men(0.5), float(shares("gender")[0])
+    right = [
+        (float(line["share:male"]) > base) == (truth[line["concept"]] > base)
+        and abs(truth[line["concept"]] - base) > 0.1
+        for line in least
+    ]
+    assert sum(right) >= 9

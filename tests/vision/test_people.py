@@ -1,0 +1,84 @@
+"""The person of a picture by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.corpus.pictures import Pictures, Region
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.errors import DataError
+from bias_pipeline.vision.people import Crop, look, look_key
+
+RED, GREEN = (200, 0, 0), (0, 200, 0)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """Green, with a red person of 10 x 20 pixels."""
+    pixels = np.full((40, 60, 3), GREEN, np.uint8)
+    pixels[5:25, 30:40] = RED
+    path = tmp_path / "7.png"
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def person(size: tuple[int, int] = (40, 60), scale: float = 1) -> Region:
+    left, top, width, height = (scale * own for own in (30, 5, 10, 20))
+    return Region("person", (left, top, width, height), size)
+
+
+def shown(path: Path, *regions: Region, crop: Crop = "person") -> np.ndarray:
+    return np.asarray(look(Pictures((path,), (regions,)), 0, crop))
+
+
+def test_a_person_stands_in_the_middle_of_a_grey_square(picture: Path) -> None:
+    found = shown(picture, person())
+    assert found.shape == (20, 20, 3)
+    assert (found[:, 5:15] == RED).all()
+    assert (found[:, :5] == found[:, 15:]).all()
+    assert not (found[:, :5] == GREEN).all(axis=-1).any()
+
+
+def test_a_box_of_a_larger_picture_is_scaled(picture: Path) -> None:
+    assert (shown(picture, person((80, 120), 2)) == shown(picture, person())).all()
+
+
+def test_the_largest_person_is_shown(picture: Path) -> None:
+    small = Region("person", (0, 30, 4, 4), (40, 60))
+    assert (shown(picture, small, person()) == shown(picture, person())).all()
+
+
+def test_without_a_known_person_all_is_shown(picture: Path) -> None:
+    assert shown(picture).shape == (40, 60, 3)
+
+
+def test_uncropped_all_is_shown(picture: Path) -> None:
+    assert shown(picture, person(), crop="none").shape == (40, 60, 3)
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.jpg"
+    path.write_bytes(b"not a picture")
+    with pytest.raises(DataError, match=r"broken\.jpg"):
+        look(Pictures((path,)), 0, "person")
+
+
+def test_a_scene_knows_where_its_people_are() -> None:
+    pictures = Pictures((SceneDrawing(generate(1).images[0], "gender"),))
+    cut, whole = (look(pictures, 0, crop) for crop in ("person", "none"))
+    assert cut.size[0] < whole.size[0]
+
+
+def test_another_box_is_another_key(picture: Path) -> None:
+    one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
+    assert look_key(one, 0, "person") != look_key(other, 0, "person")
+
+
+def test_a_box_plays_no_part_where_nothing_is_cropped(picture: Path) -> None:
+    one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
+    assert look_key(one, 0, "none") == look_key(other, 0, "none")
