@@ -47,7 +47,8 @@ def coverages(found: Result) -> Mapping[str, float]:
     return {row.part: row.coverage for row in found.rows if row.part in HEADLINES}
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Where no caption plays a part, none that is blank does.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "retrieval_fairness"])
 def test_e6_blanks_lower_the_coverage_of_every_headline(name: str) -> None:
     whole, spoiled = (coverages(result(name, blank)) for blank in (False, True))
     assert all(spoiled[part] < 0.8 * whole[part] for part in spoiled), (whole, spoiled)
