@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.declared import Configurable
+from bias_pipeline.declared import Configurable, Count
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Embedder
 
 FloatArray = npt.NDArray[np.float64]
@@ -82,10 +83,24 @@ class Debiased:
         return found.astype(np.float32)
 
 
+@dataclass(frozen=True)
 class Debias(Configurable, ABC):
-    """How a debiasing is fitted. Its dataclass fields are its settings."""
+    """How a debiasing is fitted.
 
-    side: Side
+    All take the same settings, so that they can be swept beside each other; those of
+    :attr:`unused` play no part.
+
+    Attributes:
+        k: how much is taken: directions or neurons.
+        side: whose vectors: ``image``, ``text`` or ``both``, each by its own examples.
+        renormalise: whether vectors are of length 1 again.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ()
+
+    k: Count = 10
+    side: Side = "both"
+    renormalise: bool = True
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -93,6 +108,13 @@ class Debias(Configurable, ABC):
         return ("image", "text") if self.side == "both" else (self.side,)
 
     @abstractmethod
+    def fit(self, examples: Examples) -> Edit:
+        """The edit of one side.
+
+        Raises:
+            BiasPipelineError: if the examples do not suffice.
+        """
+
     def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
         """The pair of embedders, edited.
 
@@ -103,6 +125,38 @@ class Debias(Configurable, ABC):
         Raises:
             BiasPipelineError: if the examples do not suffice.
         """
+        edits = {side: self.fit(examples[side]) for side in self.sides}
+        return edited(dual, edits, renormalise=self.renormalise)
+
+    def check_size(self, vectors: FloatArray) -> None:
+        """Refuse to take all that there is.
+
+        Raises:
+            UsageError: if k is not below the numbers of a vector.
+        """
+        if not self.k < vectors.shape[1]:
+            raise UsageError(
+                f"debias.k={self.k}: the vectors have {vectors.shape[1]} numbers, of which at most "
+                f"{vectors.shape[1] - 1} can be taken"
+            )
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """Nothing of what plays no part, so that it makes no other run."""
+        return {key: None for key in settings if key in cls.unused}
+
+
+def means_of(examples: Examples) -> FloatArray:
+    """(K, D) the mean vector of each group.
+
+    Raises:
+        DataError: if a group has no example.
+    """
+    members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
+    for name, own in zip(examples.names, members, strict=True):
+        if not len(own):
+            raise DataError(f"debias: there is no example of group {name!r} to learn from")
+    return np.stack([own.mean(axis=0) for own in members])
 
 
 def edited(dual: DualEncoder, edits: Mapping[str, Edit], *, renormalise: bool) -> DualEncoder:

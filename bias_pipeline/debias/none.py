@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from bias_pipeline.debias.base import Debias, Examples, Side
-from bias_pipeline.declared import Count
-from bias_pipeline.inference.embedders import DualEncoder
+import numpy as np
+
+from bias_pipeline.debias.base import Debias, Examples
+from bias_pipeline.debias.projection import Projection
 
 
 @dataclass(frozen=True)
@@ -16,27 +16,18 @@ class Untouched(Debias):
     """Nothing is edited. The settings of others are taken, so that a sweep can begin with it.
 
     Attributes:
-        k: plays no part.
-        side: plays no part.
-        renormalise: plays no part.
+        pairing: of ``subspace``.
     """
 
-    k: Count = 10
-    side: Side = "both"
+    unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing")
+
     pairing: str = "random"
-    renormalise: bool = True
 
     @property
     def sides(self) -> tuple[str, ...]:
         """None."""
         return ()
 
-    def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """See the base."""
-        del examples
-        return dual
-
-    @classmethod
-    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """One run, whatever others are set to."""
-        return dict.fromkeys((key for key in settings if key != "_target_"), None)
+    def fit(self, examples: Examples) -> Projection:
+        """One that takes no direction out."""
+        return Projection(np.empty((0, examples.vectors.shape[1])))

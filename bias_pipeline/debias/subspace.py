@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from bias_pipeline.debias.base import Debias, Examples, FloatArray, IntArray, Side, edited
-from bias_pipeline.declared import Count
-from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.debias.base import Debias, Examples, FloatArray, IntArray
+from bias_pipeline.debias.projection import Projection, principal_directions
+from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import derived_seed
 
 Pairing = Literal["random", "nearest"]
@@ -32,22 +29,11 @@ class Subspace(Debias):
     by chance, or each picture with those most like it.
 
     Attributes:
-        k: how many components, fewer than the vectors have numbers.
-        side: whose vectors: ``image``, ``text`` or ``both``, each by its own examples.
         pairing: how pictures come into sets: ``random``, or ``nearest`` in the embedding, so that
             what else differs between pictures does not hide the group.
-        renormalise: whether vectors are of length 1 again.
     """
 
-    k: Count = 10
-    side: Side = "both"
     pairing: Pairing = "random"
-    renormalise: bool = True
-
-    def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """See the base."""
-        edits = {side: self.fit(examples[side]) for side in self.sides}
-        return edited(dual, edits, renormalise=self.renormalise)
 
     def fit(self, examples: Examples) -> Projection:
         """The projection of one side.
@@ -60,11 +46,7 @@ class Subspace(Debias):
         if (sets < 0).all():
             rows, sets = matched(examples, self.pairing)
             vectors = vectors[rows]
-        if not self.k < vectors.shape[1]:
-            raise UsageError(
-                f"debias.k={self.k}: the vectors have {vectors.shape[1]} numbers, of which at most "
-                f"{vectors.shape[1] - 1} directions can be taken"
-            )
+        self.check_size(vectors)
         return Projection(principal_directions(centred(vectors, sets), self.k))
 
 
@@ -84,47 +66,6 @@ def centred(vectors: FloatArray, sets: IntArray) -> FloatArray:
     np.add.at(sums, own, vectors)
     found: FloatArray = vectors - (sums / np.bincount(own)[:, None])[own]
     return found
-
-
-def principal_directions(vectors: FloatArray, k: int) -> FloatArray:
-    """(k', D) orthonormal directions of most variance, k' at most k: those that have any.
-
-    Args:
-        vectors: (N, D) whose mean is 0.
-        k: how many.
-
-    Example:
-        >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
-        [[1.0, 0.0]]
-    """
-    _, sizes, directions = np.linalg.svd(vectors, full_matrices=False)
-    some = sizes > sizes.max(initial=0.0) * 1e-6
-    found = directions[some][:k]
-    largest = np.argmax(abs(found), axis=1)  # either sign would do: one for all machines
-    signs = np.sign(found[np.arange(len(found)), largest])
-    return np.asarray(found * signs[:, None])
-
-
-@dataclass(frozen=True, eq=False)
-class Projection:
-    """Takes directions out of vectors: ``h - sum_j <h, v_j> v_j``.
-
-    Attributes:
-        directions: (k, D) orthonormal.
-    """
-
-    directions: FloatArray
-
-    @property
-    def spec(self) -> Mapping[str, object]:
-        """The directions by their digest."""
-        told = self.directions.astype("<f8").tobytes()
-        return {"edit": "projection", "directions": hashlib.sha256(told).hexdigest()}
-
-    def __call__(self, vectors: FloatArray) -> FloatArray:
-        """(N, D) what is left."""
-        found: FloatArray = vectors - (vectors @ self.directions.T) @ self.directions
-        return found
 
 
 def matched(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,28 @@
+"""``debias=mean_difference``: vectors without the directions between the groups' means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bias_pipeline.debias.base import Debias, Examples, means_of
+from bias_pipeline.debias.projection import Projection, principal_directions
+
+
+@dataclass(frozen=True)
+class MeanDifference(Debias):
+    """Projects the K - 1 directions between the means of K groups out; ``k`` plays no part.
+
+    The simplest that needs no pairs: of two groups the direction from one mean to the other.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ("k",)
+
+    def fit(self, examples: Examples) -> Projection:
+        """The projection of one side.
+
+        Raises:
+            DataError: if a group has no example.
+        """
+        means = means_of(examples)
+        return Projection(principal_directions(means - means.mean(axis=0), len(means) - 1))

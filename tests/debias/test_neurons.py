@@ -1,0 +1,117 @@
+"""Neurons overwritten: the worked case, and what overwriting cannot change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.debias.base import Debiased, Examples, FloatArray
+from bias_pipeline.debias.neurons import (
+    MeanNeuron,
+    NeuronDebias,
+    ZeroNeuron,
+    most_relevant,
+    relevance,
+)
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.metrics.functional.retrieval import top_ranks
+from tests.debias.planted import NAMES, planted
+from tests.oracles import oracle
+
+
+def case() -> tuple[dict[str, Any], Examples]:
+    told = oracle("retrieval_debias")["neurons"]
+    sides = [np.array(told[name]) for name in ("R_male", "R_female")]
+    groups = np.repeat([0, 1], [len(own) for own in sides])
+    return told, Examples(np.concatenate(sides), groups, np.full(len(groups), -1), NAMES, 0)
+
+
+def test_relevance_is_that_of_the_worked_case() -> None:
+    told, examples = case()
+    wanted = [np.nan if own is None else own for own in told["relevance_ddof0"]]
+    assert relevance(examples) == pytest.approx(wanted, abs=told["tolerance_abs"], nan_ok=True)
+
+
+def test_the_ranking_is_that_of_the_worked_case_and_nan_comes_last() -> None:
+    told, examples = case()
+    assert most_relevant(relevance(examples), 4).tolist() == [
+        *told["ranking_desc_excluding_nan"],
+        3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [(ZeroNeuron, "zero_neuron_top1"), (MeanNeuron, "mean_neuron_top1")]
+)
+def test_overwriting_is_that_of_the_worked_case(kind: type[NeuronDebias], key: str) -> None:
+    told, examples = case()
+    (found,) = kind(k=1).fit(examples)(np.array([told["h"]]))
+    assert found == pytest.approx(told[key], abs=told["tolerance_abs"])
+
+
+def test_a_neuron_that_never_varies_within_groups_comes_first() -> None:
+    vectors = np.array([[0.0, 1.0], [3.0, 1.0], [5.0, 2.0], [9.0, 2.0]])
+    examples = Examples(vectors, np.array([0, 0, 1, 1]), np.full(4, -1), NAMES, 0)
+    assert most_relevant(relevance(examples), 1).tolist() == [1]
+
+
+def test_of_three_groups_the_two_that_differ_most_count() -> None:
+    random = np.random.default_rng(0)
+    groups = np.repeat([0, 1, 2], 200)
+    vectors = random.standard_normal((600, 4))
+    vectors[groups == 2, 3] += 4
+    examples = Examples(vectors, groups, np.full(600, -1), ("a", "b", "c"), 0)
+    assert most_relevant(relevance(examples), 1).tolist() == [3]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Items are vectors already."""
+
+    spec: Any = None
+
+    def embed(self, items: Any) -> np.ndarray:
+        return np.asarray(items, np.float32)
+
+
+def ranks(kind: type[NeuronDebias], k: int, seed: int, *, renormalise: bool) -> FloatArray:
+    examples, _ = planted(60, 1.0, seed)
+    edit = kind(k=k).fit(examples)
+    pictures = Debiased(Given(), edit, renormalise).embed(examples.vectors)  # type: ignore[arg-type]
+    queries = np.random.default_rng(seed).standard_normal((5, 12)).astype(np.float32)
+    return top_ranks(queries, pictures, 20)
+
+
+@given(st.integers(1, 11), st.integers(0, 1000))
+def test_what_pictures_are_overwritten_by_changes_no_ranking(k: int, seed: int) -> None:
+    zero, mean = (ranks(own, k, seed, renormalise=False) for own in (ZeroNeuron, MeanNeuron))
+    assert (zero == mean).mean() > 0.99  # but for rounding between almost equal ones
+
+
+def test_with_vectors_of_length_1_again_it_may() -> None:
+    zero, mean = (ranks(own, 6, 0, renormalise=True) for own in (ZeroNeuron, MeanNeuron))
+    assert (zero != mean).any()
+
+
+@pytest.mark.parametrize("kind", [ZeroNeuron, MeanNeuron])
+def test_overwriting_twice_changes_nothing_more(kind: type[NeuronDebias]) -> None:
+    examples, _ = planted(60, 1.0)
+    edit = kind(k=3).fit(examples)
+    once = edit(examples.vectors)
+    assert (edit(once) == once).all()
+
+
+def test_a_group_without_examples_is_refused() -> None:
+    examples = Examples(np.ones((3, 4)), np.zeros(3, np.int64), np.full(3, -1), NAMES, 0)
+    with pytest.raises(DataError, match="no example of group 'female'"):
+        ZeroNeuron(k=1).fit(examples)
+
+
+def test_more_neurons_than_numbers_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"debias\.k=12"):
+        ZeroNeuron(k=12).fit(planted(60, 1.0)[0])
