@@ -186,7 +186,8 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            kept = {"enable_checkpointing": True} if recipe.survival else {}
+            # Without a callback of ours Lightning would write its own into the current folder.
+            kept = {"enable_checkpointing": True} if callbacks else {}
             trainer = _trainer({**flags(recipe), **kept, "callbacks": list(callbacks)})
             trainer.fit(module, batches, ckpt_path=begun, weights_only=True)
         except SystemExit as stop:

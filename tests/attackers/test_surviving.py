@@ -268,3 +268,11 @@ def test_kill_9_costs_no_number(devices: int, tmp_path: Path) -> None:
 def test_without_a_cache_nothing_is_written() -> None:
     assert probe(None).recipe.survival is None
     assert isinstance(probe(Path("x")).recipe.survival, Survival)
+
+
+def test_attackers_trained_at_once_leave_nothing_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    probe(tmp_path / "cache", ensemble=2, max_epochs=2).fit_predict(labelled(), splits(0, 12))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
