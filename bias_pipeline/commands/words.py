@@ -76,6 +76,7 @@ WORDS = (
     Word("analysis metrics", "the same as metrics", "[--cards]"),
     Word("data validate", "what a data set's files hold", KEYS, keys=True),
     Word("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
+    Word("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
     Word("data fetch", "where to get the published files, or download them", "[NAME ...]"),
     Word("models list", "which published weights are needed by what, and where they are"),
     Word(

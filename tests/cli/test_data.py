@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,19 @@ def test_convert_names_what_it_wrote(run: Run, tmp_path: Path) -> None:
     root = write_folder(tmp_path / "data")
     code, printed = run("data", "convert", str(root / MINE), "--out", "tables")
     assert (code, printed.strip()) == (0, "tables/mine.parquet")
+
+
+def test_what_is_drawn_is_read_as_it_says(run: Run) -> None:
+    code, printed = run("data", "draw", "--out", "my scenes", "--n-images", "60", "--side", "32")
+    assert code == 0
+    words = shlex.split(printed.splitlines()[-1])[3:]
+    code, printed = run(*words, "metric=gender_ratio", "stats.resamples=10")
+    assert (code, "dataset coco" in printed) == (0, True), printed
+
+
+def test_pictures_out_of_range_are_not_drawn(run: Run) -> None:
+    code, printed = run("data", "draw", "--out", "scenes", "--side", "16")
+    assert (code, "--side" in printed) == (2, True), printed
 
 
 def test_convert_without_files_tells_its_usage(run: Run) -> None:

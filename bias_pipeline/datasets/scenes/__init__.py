@@ -6,7 +6,7 @@ group, and how much each simulated captioner amplifies it, is known exactly (see
 
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
 from bias_pipeline.datasets.scenes.dials import Dials
-from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.files import write, write_drawn
 from bias_pipeline.datasets.scenes.truth import Truth, truth
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 
@@ -20,4 +20,5 @@ __all__ = [
     "generate",
     "truth",
     "write",
+    "write_drawn",
 ]

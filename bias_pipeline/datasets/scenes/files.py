@@ -9,15 +9,19 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.corpus.pictures import Region
 from bias_pipeline.datasets.scenes.captioners import describe
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import Image, World
 from bias_pipeline.errors import ResourceError
 
+INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
 
 
@@ -45,7 +49,29 @@ def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
         ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
         ['annotations', 'attributes.csv', 'captioners']
     """
-    _place(root, _files(world, captioners))
+    place(root, [*_texts(world, captioners), (INSTANCES, _json(_instances(world)))])
+
+
+def write_drawn(
+    world: World, root: Path, captioners: Mapping[str, Dials], side: int, leak: float = 0.0
+) -> None:
+    """Write a world with its pictures, as :func:`write` does.
+
+    ``images/`` has a PNG file an image, and the instances are what is to be seen in these, their
+    masks as run lengths.
+
+    Args:
+        world: what is written.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+        side: of the square pictures, 32 to 256 pixels.
+        leak: see :class:`~bias_pipeline.datasets.scenes.pixels.drawing.SceneDrawing`.
+
+    Raises:
+        UsageError: if the side is out of its range.
+        ResourceError: if the folder cannot be written.
+    """
+    place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
 
 
 def write_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
@@ -59,16 +85,21 @@ def write_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
     Raises:
         ResourceError: if the folder cannot be written.
     """
-    _place(root, [_captioner(name, captions)])
+    place(root, [_captioner(name, captions)])
 
 
-def _place(root: Path, files: Iterable[tuple[str, str]]) -> None:
+def place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files into a folder, all or none.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
-        for name, text in files:
+        for name, content in files:
             path = draft / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            path.write_bytes(content)
         _publish(draft, root)
     except OSError as error:
         raise ResourceError(
@@ -92,20 +123,50 @@ def _publish(draft: Path, root: Path) -> None:
             path.replace(target)
 
 
-def _files(world: World, captioners: Mapping[str, Dials]) -> Iterator[tuple[str, str]]:
+def _texts(world: World, captioners: Mapping[str, Dials]) -> Iterator[tuple[str, bytes]]:
     yield "annotations/captions.json", _json(_captions(world))
-    yield "annotations/instances.json", _json(_instances(world))
-    yield "attributes.csv", _attributes(world)
+    yield "attributes.csv", _attributes(world).encode()
     for name, dials in captioners.items():
         yield _captioner(name, describe(world, dials))
 
 
-def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, str]:
+def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
     return f"captioners/{name}.json", _json(_results(captions))
 
 
-def _json(content: object) -> str:
-    return json.dumps(content, separators=(",", ":")) + "\n"
+def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
+    """Pictures, and the instances that are to be seen in them."""
+    from PIL import Image as Picture
+
+    header, annotations = _header(world), []
+    for image, told in zip(world.images, header["images"], strict=True):
+        told |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
+        drawn = SceneDrawing(image, "gender", leak).draw(side)
+        file = io.BytesIO()
+        Picture.fromarray(drawn.pixels).save(file, "PNG")
+        yield f"images/{told['file_name']}", file.getvalue()
+        annotations += [_seen(image.id, region) for region in drawn.regions]
+    numbered = [{"id": number, **own} for number, own in enumerate(annotations, start=1)]
+    whole = {**header, "categories": _categories(), "annotations": numbered}
+    yield INSTANCES, _json(whole)
+
+
+def _seen(image_id: int, region: Region) -> dict[str, Any]:
+    from pycocotools import mask as coco
+
+    coded: Any = {"size": list(region.size), "counts": region.counts}
+    return {
+        "image_id": image_id,
+        "category_id": CATEGORIES[region.category].id,
+        "bbox": list(region.box),
+        "area": int(coco.area(coded)),
+        "iscrowd": 0,
+        "segmentation": {"size": list(region.size), "counts": region.counts.decode()},
+    }
+
+
+def _json(content: object) -> bytes:
+    return (json.dumps(content, separators=(",", ":")) + "\n").encode()
 
 
 def _header(world: World) -> dict[str, Any]:
