@@ -186,8 +186,9 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            # Without a callback of ours Lightning would write its own into the current folder.
-            kept = {"enable_checkpointing": True} if callbacks else {}
+            # Without checkpoints of ours Lightning would write its own into the current folder.
+            ours = any(hasattr(own, "found") for own in callbacks)
+            kept = {"enable_checkpointing": True} if ours else {}
             trainer = _trainer({**flags(recipe), **kept, "callbacks": list(callbacks)})
             trainer.fit(module, batches, ckpt_path=begun, weights_only=True)
         except SystemExit as stop:

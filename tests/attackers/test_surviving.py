@@ -270,9 +270,14 @@ def test_without_a_cache_nothing_is_written() -> None:
     assert isinstance(probe(Path("x")).recipe.survival, Survival)
 
 
-def test_attackers_trained_at_once_leave_nothing_in_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("cached", "options"),
+    [(True, {"ensemble": 2}), (True, {}), (False, {"select": "best"}), (False, {})],
+)
+def test_nothing_is_left_in_the_current_folder(
+    cached: bool, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    probe(tmp_path / "cache", ensemble=2, max_epochs=2).fit_predict(labelled(), splits(0, 12))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
+    own = probe(tmp_path / "cache" if cached else None, max_epochs=2, **options)
+    own.fit_predict(labelled(), validated(0))
+    assert [path.name for path in tmp_path.iterdir()] == (["cache"] if cached else [])
