@@ -204,3 +204,28 @@ def _ends(values: FloatArray, chances: FloatArray, level: float) -> tuple[float,
     low = min(int(np.searchsorted(reached, tail)), last)
     high = min(int(np.searchsorted(reached, 1 - tail)), last)
     return float(values[order[low]]), float(values[order[high]])
+
+
+def ranks_of_own(queries: npt.NDArray[np.float32], items: npt.NDArray[np.float32]) -> IntArray:
+    """(N,) at which place, from 0, each query finds its own item: the i-th query the i-th.
+
+    Recall at k is the share of queries whose place is below k. Of equally near items the first
+    comes first.
+
+    Args:
+        queries: (N, D).
+        items: (N, D).
+
+    Example:
+        >>> ranks_of_own(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)[::-1])
+        array([1, 1])
+    """
+    found = np.empty(len(queries), np.int64)
+    step = max(1, _BLOCK * 64 // max(len(items), 1))
+    for start in range(0, len(queries), step):
+        rows = np.arange(start, min(start + step, len(queries)))
+        near = queries[rows] @ items.T
+        own = near[np.arange(len(rows)), rows][:, None]
+        before = np.arange(len(items)) < rows[:, None]
+        found[rows] = ((near > own) | ((near == own) & before)).sum(axis=1)
+    return found

@@ -28,6 +28,7 @@ from bias_pipeline.metrics.functional.retrieval import FairRanker, fair_ranker
 from bias_pipeline.metrics.parts import SCORE, PartName
 from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
 from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
 from bias_pipeline.metrics.sources import CHEN_2022
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
 from bias_pipeline.stats.compare import holm
@@ -50,6 +51,8 @@ class RetrievalFairness(Metric):
       draws 100 of 7 groups blindly never draws them evenly. Groups of unequal size lower it
       further. Its interval is that of one query. ``score`` is tested against its value, and every
       concept too; two attributes compare by what they fall short of it.
+    * ``recall:image@k``, ``recall:text@k``: where people's captions are there, the share of them
+      whose own picture is among the k nearest, and of pictures whose own caption is.
 
     Each seed splits the images: a debiasing is fitted to one part, and images are retrieved from
     the other, the same with every debiasing, so that two compare image by image. Equally near
@@ -67,6 +70,9 @@ class RetrievalFairness(Metric):
         concepts: what is asked for; None: the data set's own tasks where they are known
             (``scenes``), else the paper's 145.
         template: the query of a concept that is in neither list.
+        recall: the depths k of recall; none: it is not measured.
+        recall_images: of at most how many images of each seed, drawn by their ids; each with the
+            first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
 
     Example:
         >>> RetrievalFairness.info.range
@@ -102,6 +108,8 @@ class RetrievalFairness(Metric):
         crop: Crop = "person",
         concepts: Sequence[Line] | None = None,
         template: Line = "a photo of a {concept}",
+        recall: Sequence[Count] = (1, 5, 10),
+        recall_images: Count = 1000,
     ) -> None:
         if not isinstance(encoder, Clip):
             raise UsageError(
@@ -115,7 +123,7 @@ class RetrievalFairness(Metric):
         self.attribute, self.encoder, self.debias = attribute, encoder, debias
         self.split, self.stats = split, stats
         self.k, self.crop, self.template = k, crop, template
-        self.concepts = concepts
+        self.concepts, self.depths, self.recall_images = concepts, tuple(recall), recall_images
 
     def require(self) -> None:
         """See the base."""
@@ -163,10 +171,13 @@ class RetrievalFairness(Metric):
             )
         asked = self._asked(corpus)
         seen = _Seen(corpus, self.attribute.name, self.encoder.dual(self.crop))
-        ranked = [self._ranked(seen, split, asked) for split in splits]
+        retrieved = [self._retrieved(seen, split, asked) for split in splits]
+        ranked = [own for own, _ in retrieved]
+        recalls = [own for _, own in retrieved if own is not None]
         nulls = [fair_ranker(own.sizes, self.k, self.stats.level) for own in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
         found = self._estimates(ranked, tuple(asked), corpus, null)
+        found |= self._recalled(recalls, corpus)
         tested = np.unique(np.concatenate([own.test for own in splits]))
         coverage = len(tested) / int((seen.codes >= 0).sum())
         parts: dict[str, Part] = {
@@ -193,7 +204,9 @@ class RetrievalFairness(Metric):
             for name in self.concepts
         }
 
-    def _ranked(self, seen: _Seen, split: Split, asked: Concepts) -> Ranked:
+    def _retrieved(
+        self, seen: _Seen, split: Split, asked: Concepts
+    ) -> tuple[Ranked, Recall | None]:
         """What is retrieved from one seed's part, the debiasing fitted to the other."""
         wanted = self.debias.sides
         examples = {side: self._examples(seen, split, side) for side in wanted}
@@ -202,7 +215,18 @@ class RetrievalFairness(Metric):
         rows = split.test[order]
         queries = dual.texts.embed(list(asked.values()))
         pictures = dual.images.embed(seen.pictures(rows))
-        return Ranked.of(queries, pictures, rows, seen.codes[rows], len(seen.names), self.k)
+        ranked = Ranked.of(queries, pictures, rows, seen.codes[rows], len(seen.names), self.k)
+        return ranked, self._recall(seen, dual, rows, pictures)
+
+    def _recall(
+        self, seen: _Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
+    ) -> Recall | None:
+        """Of the first images in the order drawn; None where nobody describes them."""
+        told, captions = first_captions(seen.corpus.human, rows[: self.recall_images])
+        if not self.depths or not captions:
+            return None
+        own = pictures[: self.recall_images][np.isin(rows[: self.recall_images], told)]
+        return Recall.of(dual, captions, own, told, self.depths)
 
     def _examples(self, seen: _Seen, split: Split, side: str) -> Examples:
         if side == "image":
@@ -233,12 +257,27 @@ class RetrievalFairness(Metric):
         found = self.stats.estimate_weighted(corpus.keys[rows], evaluate)
         return {name: against(own, null.expected) for name, own in found.items()}
 
+    def _recalled(self, recalls: Sequence[Recall], corpus: Corpus) -> dict[PartName, Estimate]:
+        """Recalls, images resampled; nothing where a seed has no captions."""
+        if not recalls:
+            return {}
+        rows = np.unique(np.concatenate([own.rows for own in recalls]))
+
+        def evaluate(weights: npt.NDArray[np.float64]) -> dict[PartName, npt.NDArray[np.float64]]:
+            shares = np.stack([own.shares(weights, rows) for own in recalls], axis=-1)
+            return {name: shares[:, number] for number, name in enumerate(recalls[0].names)}
+
+        return self.stats.estimate_weighted(corpus.keys[rows], evaluate)
+
     def _parts(
         self, found: Mapping[PartName, Estimate], null: FairRanker
     ) -> list[tuple[PartName, Estimate, float | None]]:
         nan = math.nan
         fair = Estimate(null.expected, nan, nan, null.low, null.high, nan, n_seeds=0)
-        named = [(name, own, null.expected) for name, own in found.items()]
+        named = [
+            (name, own, None if name.what == "recall" else null.expected)
+            for name, own in found.items()
+        ]
         return [named[0], (NULL, fair, None), *named[1:]]
 
     def _audit(

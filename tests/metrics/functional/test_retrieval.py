@@ -14,6 +14,7 @@ from bias_pipeline.metrics.functional import retrieval
 from bias_pipeline.metrics.functional.retrieval import (
     fair_ranker,
     normalised_entropy,
+    ranks_of_own,
     top_ranks,
     weighted_counts,
 )
@@ -133,3 +134,13 @@ def test_who_takes_all_has_the_entropy_of_all() -> None:
 def test_the_null_refuses_depths_that_there_are_not(k: int) -> None:
     with pytest.raises(ValueError, match=f"k {k}"):
         fair_ranker(np.array([60, 40]), k)
+
+
+@pytest.mark.parametrize("block", [1, 100_000])
+def test_places_are_those_of_sorting_all(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "_BLOCK", block)
+    random = np.random.default_rng(0)
+    queries, items = random.integers(-1, 2, (2, 60, 4)).astype(np.float32)  # many tie
+    order = rankings_of(queries, items, 60)
+    wanted = [order[row].tolist().index(row) for row in range(60)]
+    assert ranks_of_own(queries, items).tolist() == wanted

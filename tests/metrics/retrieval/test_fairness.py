@@ -58,7 +58,7 @@ class Planted:
         return own
 
     def _text(self, query: str) -> np.ndarray:
-        (name,) = (name for name, own in concepts_of("scenes").items() if own == query)
+        name = next((name for name, own in concepts_of("scenes").items() if own == query), query)
         own = np.random.default_rng(sum(map(ord, name))).standard_normal(SIZE)
         own[AXIS] = 0.0
         if name in LEANING:

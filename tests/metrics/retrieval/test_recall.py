@@ -1,0 +1,91 @@
+"""Recall at k: captions that find their pictures, and pictures that find their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
+from tests.metrics.retrieval.test_fairness import WORDS, compute
+from tests.tiny_models import tiny_clip
+
+N = 40
+DEPTHS = (1, 5)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The text "7" is the seventh unit vector."""
+
+    spec: Any = None
+
+    def embed(self, items: Sequence[str]) -> np.ndarray:
+        return np.eye(N, dtype=np.float32)[[int(own) for own in items]]
+
+
+def recall(pictures: np.ndarray) -> Recall:
+    own = Numbered()
+    captions = [str(number) for number in range(N)]
+    return Recall.of(DualEncoder(own, own), captions, pictures, np.arange(N), DEPTHS)
+
+
+def shares(own: Recall) -> dict[str, float]:
+    found = own.shares(np.ones((1, N)), np.arange(N))[0]
+    return dict(zip(map(str, own.names), found.tolist(), strict=True))
+
+
+def test_who_finds_all_has_recall_1() -> None:
+    assert set(shares(recall(np.eye(N, dtype=np.float32))).values()) == {1.0}
+
+
+def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
+    found = shares(recall(np.ones((N, N), np.float32)))
+    assert found == {
+        "recall:image@1": 1 / N,
+        "recall:image@5": 5 / N,
+        "recall:text@1": 1 / N,
+        "recall:text@5": 5 / N,
+    }
+
+
+def test_an_image_that_counts_twice_weighs_twice() -> None:
+    own = recall(np.ones((N, N), np.float32))
+    weights = np.ones((1, N))
+    weights[0, 0] = 2  # the one that is found first
+    assert own.shares(weights, np.arange(N))[0, 0] == pytest.approx(2 / (N + 1))
+
+
+def test_images_without_a_caption_are_left_out() -> None:
+    captions = Captions.from_texts(["a dog", "a cat"], [1, 3])
+    rows, texts = first_captions(captions, np.array([3, 2, 1, 4, 0]))
+    assert (rows.tolist(), texts) == ([3, 1], ["a cat", "a dog"])
+
+
+def test_recall_stands_beside_fairness_where_people_wrote_captions() -> None:
+    found = compute("metric.recall=[1,10]").parts
+    names = [name for name in found if name.startswith("recall")]
+    assert names == ["recall:image@1", "recall:image@10", "recall:text@1", "recall:text@10"]
+
+
+def test_deeper_recall_is_not_less() -> None:
+    found = compute().parts
+    values = [found[f"recall:image@{k}"].estimate.value for k in (1, 5, 10)]
+    assert values == sorted(values)
+
+
+def test_without_captions_there_is_no_recall() -> None:
+    named = f"encoder.model={tiny_clip()}"
+    corpus = compose.cell(["metric=retrieval_fairness", named, *WORDS]).corpus()
+    silent = replace(corpus, human=Captions.from_texts([]))
+    assert not [name for name in compute(corpus=silent).parts if name.startswith("recall")]
+
+
+def test_recall_can_be_left_out() -> None:
+    assert not [name for name in compute("metric.recall=[]").parts if name.startswith("recall")]
