@@ -1,0 +1,157 @@
+"""ImageCaptioner2 with SAT on real captioners of COCO photos, and what masks people.
+
+Usage: python -m experiments.imagecaptioner2.real [DATA [OUTPUTS]]
+
+With DATA (the folder of photos/, coco/ and captioners/) everything is computed and real_rows.csv is
+written; without it, the tables are made from the real_rows.csv that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from scipy import stats
+
+from experiments.imagecaptioner2.reproduce import ONE, told
+from experiments.study import markdown, part, published, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "real_rows.csv", HERE / "REAL.md"
+# File of captions to name in the printed tables.
+CAPTIONERS = {
+    **{name: name for name in ("nic", "sat", "fc", "att2in", "transformer", "oscar")},
+    "nicplus": "nic_plus",
+}
+# Where people are, to the file that says so and what of it is painted over.
+MASKS = {
+    "polygons": ("instances.json", "person_segment"),
+    "boxes": ("person_boxes.json", "person_box"),
+    "predicted": ("instances_predicted.json", "person_segment"),
+}
+COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv", "dataset.strict=false")
+ATTACK = ("metric=imagecaptioner2", "encoder=sat")
+SCORES = ("photos", "lic", "lic on photos")
+LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """Rows of all sweeps."""
+    outputs.mkdir(parents=True, exist_ok=True)
+    named = f"captioner={','.join(str(data / 'captioners' / f'{own}.json') for own in CAPTIONERS)}"
+    return pd.concat(_sweeps(data, outputs, (named, "dataset=coco", *COMMON)), ignore_index=True)
+
+
+def _sweeps(data: Path, outputs: Path, common: tuple[str, ...]) -> Iterator[pd.DataFrame]:
+    photos = data / "photos"
+    shown = (f"dataset.images={photos / 'images'}", f"dataset.captions={photos / 'captions.json'}")
+    labelled = (f"dataset.attributes={photos / 'attributes.csv'}",)
+    boxes = (f"dataset.regions={photos / 'person_boxes.json'}", "image_masking=person_box")
+    yield sweep("photos", outputs, *ATTACK, *shown, *labelled, *boxes, *common)
+    few = (f"dataset.attributes={_masked_all_ways(photos, outputs)}",)
+    for name, (file, masking) in MASKS.items():
+        where = (f"dataset.regions={photos / file}", f"image_masking={masking}")
+        yield sweep(name, outputs, *ATTACK, *shown, *few, *where, *common)
+    coco = data / "coco"
+    whole = (
+        f"dataset.attributes={coco / 'attributes' / 'images_val2014.csv'}",
+        f"dataset.captions={coco / 'annotations' / 'captions_val2014.json'}",
+    )
+    yield sweep("lic", outputs, "metric=lic", ONE, *whole, *common)
+    yield sweep("lic on photos", outputs, "metric=lic", ONE, *shown[1:], *labelled, *common)
+
+
+def _masked_all_ways(photos: Path, outputs: Path) -> Path:
+    """The labels of the photos whose people are known in all three ways."""
+    sets = []
+    for file, _ in MASKS.values():
+        read = json.loads((photos / file).read_text())
+        sets.append({own["image_id"] for own in read["annotations"]})
+    labels = pd.read_csv(photos / "attributes.csv")
+    path = outputs / "masked_all_ways.csv"
+    labels[labels["id"].isin(set.intersection(*sets))].to_csv(path, index=False)
+    return path
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows whose captioners have the names of the printed tables."""
+    return rows.assign(captioner=rows["captioner"].map(lambda own: CAPTIONERS[Path(own).stem]))
+
+
+def score_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every captioner under each attacker, beside the paper's Table 3."""
+    table = pd.DataFrame({study: told(rows, study) for study in SCORES})
+    printed = published("imagecaptioner2", "3", "")[["ours", "lic"]]
+    return table.join(printed.add_prefix("Table 3, ")).rename_axis("captioner")
+
+
+def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """How alike scores rank the captioners, with those of the paper's Table 3."""
+    printed = published("imagecaptioner2", "3", "")
+    own = {study: part(rows, study, "score") for study in SCORES}
+    pairs = {
+        "photos and LIC": (own["photos"], own["lic"]),
+        "photos and LIC on photos": (own["photos"], own["lic on photos"]),
+        "photos and Table 3": (own["photos"], printed["ours"]),
+        "LIC and Table 3's LIC": (own["lic"], printed["lic"]),
+        "Table 3: ours and LIC": (printed["ours"], printed["lic"]),
+    }
+    return pd.DataFrame({pair: _alike(*two) for pair, two in pairs.items()}).T.rename_axis("scores")
+
+
+def mask_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The score under each mask, and what pictures alone give away, per cent."""
+    table = pd.DataFrame({name: told(rows, name) for name in MASKS})
+    leaks = {
+        leak: {name: f"{part(rows, name, leak).mean():.1f}" for name in MASKS} for leak in LEAKS
+    }
+    return pd.concat([table, pd.DataFrame(leaks).T]).rename_axis("captioner, or what alone")
+
+
+def mask_agreement(rows: pd.DataFrame) -> pd.DataFrame:
+    """Correlation of scores under annotated and under other masks (the paper's Table 6)."""
+    annotated = part(rows, "polygons", "score")
+    others = {name: part(rows, name, "score") for name in ("boxes", "predicted")}
+    lines = {f"polygons and {name}": _alike(annotated, own) for name, own in others.items()}
+    return pd.DataFrame(lines).T.rename_axis("masks")
+
+
+def _alike(one: pd.Series, other: pd.Series) -> dict[str, object]:
+    both = pd.concat([one, other], axis=1, join="inner").dropna()
+    values = both.iloc[:, 0], both.iloc[:, 1]
+    return {
+        "captioners": str(len(both)),
+        "Spearman": float(stats.spearmanr(*values).statistic),
+        "Pearson": float(stats.pearsonr(*values).statistic),
+    }
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the tables."""
+    images = rows[rows["part"] == "score"].groupby("study")["n_images"].max().astype(int)
+    counted = markdown(images.rename("images").to_frame().rename_axis("sweep"))
+    tables = {
+        "Scores (per cent)": markdown(score_table(rows), 2),
+        "Images": counted,
+        "How alike captioners are ranked": markdown(agreement_table(rows)),
+        "Masks (per cent)": markdown(mask_table(rows)),
+        "Scores under other masks": markdown(mask_agreement(rows), 3),
+    }
+    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
+    PAGE.write_text(f"# Real captioners\n\nMade by `real.py`; do not edit.\n\n{text}")
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        outputs = Path(arguments[1] if len(arguments) > 1 else "outputs/imagecaptioner2_real")
+        rows = named(run(Path(arguments[0]), outputs))
+        keep = rows["part"].isin(["score", "model", "human", *LEAKS])
+        rows[keep].to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
