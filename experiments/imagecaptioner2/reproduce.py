@@ -1,9 +1,9 @@
-"""ImageCaptioner2 with SAT on planted captioners: does it follow the dial, and use the picture?
+"""ImageCaptioner2 on planted captioners: does it follow the dial, whoever judges, and use pictures?
 
 Usage: python -m experiments.imagecaptioner2.reproduce [OUTPUTS]
 
-With OUTPUTS everything is computed and rows.csv is written; without it, the tables are made from
-the rows.csv that is there.
+With OUTPUTS everything is computed and rows.csv and agreements.csv are written; without it, the
+tables are made from those that are there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
+from bias_pipeline.analysis.consistency import agreements
+from bias_pipeline.analysis.variants import OVER, variants
+from bias_pipeline.report.content import finished_runs
 from experiments.study import markdown, part, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
@@ -32,6 +35,8 @@ OTHERS = ("stereotyper", "terse")
 MASKINGS = ("none", "person_segment", "person_box")
 COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv")
 ONE = "metric.positions=1"  # human caption an image, as ImageCaptioner2 has here
+STUDIES = ("imagecaptioner2 sat", "imagecaptioner2 grit", "lic ngram", "lic lstm")
+AGREEMENTS = ("conflicts", "pearson", "spearman", "kendall")
 LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
 
 
@@ -43,13 +48,52 @@ def run(outputs: Path) -> pd.DataFrame:
     found = [
         sweep("lic ngram", outputs, "metric=lic", *named, ONE),
         sweep("lic lstm", outputs, "metric=lic", "encoder=lstm", *named, ONE),
-        sweep("imagecaptioner2", outputs, "metric=imagecaptioner2", "encoder=sat", *named),
+        *(
+            sweep(
+                f"imagecaptioner2 {judge}",
+                outputs,
+                "metric=imagecaptioner2",
+                f"encoder={judge}",
+                *named,
+            )
+            for judge in ("sat", "grit")
+        ),
     ]
     for masking in MASKINGS:
         words = (f"image_masking={masking}", "captioner=faithful", "metric.sides=[model]", *COMMON)
         own = sweep(masking, outputs, "metric=imagecaptioner2", "encoder=sat", *words)
         found.append(own.assign(study="masking", image_masking=masking))
     return pd.concat(found, ignore_index=True)
+
+
+def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+    """How far every two attackers of one metric agree, with intervals from the runs' draws."""
+    results, draws = finished_runs(outputs)
+    scored = set(rows.loc[rows["study"].isin(STUDIES), "run_id"])
+    whole = [own for own in results if own.run_id in scored]
+    lines = []
+    for scores in variants(whole, draws, OVER):
+        for own in agreements(scores):
+            for what in AGREEMENTS:
+                one = getattr(own, what)
+                line = {"value": one.value, "ci_low": one.low, "ci_high": one.high}
+                pair = f"{scores.setting.headline}: {own.first}, {own.second}"
+                clash = ", ".join(own.conflicting)
+                lines.append({"attackers": pair, "what": what, **line, "conflicting": clash})
+    return pd.DataFrame(lines)
+
+
+def agreement_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Conflict scores in per cent and correlations, with intervals over images."""
+    scale = found["what"].eq("conflicts").map({True: 100.0, False: 1.0})
+    parts = (found[name] * scale for name in ("value", "ci_low", "ci_high"))
+    cells = [f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in zip(*parts, strict=True)]
+    wide = found.assign(cell=cells).pivot_table(
+        index="attackers", columns="what", values="cell", aggfunc="first", sort=False
+    )
+    clashes = found.groupby("attackers", sort=False)["conflicting"].first().fillna("")
+    table = wide[list(AGREEMENTS)].rename(columns={"conflicts": "conflicts (%)"})
+    return table.assign(**{"about whom": clashes})
 
 
 def told(rows: pd.DataFrame, study: str) -> pd.Series:
@@ -63,9 +107,8 @@ def told(rows: pd.DataFrame, study: str) -> pd.Series:
 
 
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every captioner under three attackers."""
-    studies = ("imagecaptioner2", "lic ngram", "lic lstm")
-    table = pd.DataFrame({study: told(rows, study) for study in studies})
+    """Every captioner under four attackers."""
+    table = pd.DataFrame({study: told(rows, study) for study in STUDIES})
     table.insert(0, "planted A→T", pd.Series(A_TO_T))
     return table.reindex([*A_TO_T, *OTHERS]).rename_axis("captioner")
 
@@ -73,7 +116,7 @@ def score_table(rows: pd.DataFrame) -> pd.DataFrame:
 def dial_table(rows: pd.DataFrame) -> pd.DataFrame:
     """How well each score follows the planted dial, over captioners that differ in nothing else."""
     lines = {}
-    for study in ("imagecaptioner2", "lic ngram", "lic lstm"):
+    for study in STUDIES:
         values = part(rows, study, "score").reindex(list(A_TO_T))
         dials = pd.Series(A_TO_T)
         lines[study] = {
@@ -95,13 +138,15 @@ def masking_table(rows: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(MASKINGS)[wanted].rename_axis("image_masking")
 
 
-def write(rows: pd.DataFrame) -> None:
+def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
     """Write the rows and the tables made of them."""
     keep = rows["part"].isin(["score", "score:accuracy", "score:lic", "model", "human", *LEAKS])
     rows[keep].to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
+    found.to_csv(HERE / "agreements.csv", index=False, float_format="%.5g")
     tables = {
         "Planted captioners (per cent)": score_table(rows),
         "Does the score follow the dial?": dial_table(rows),
+        "Do two attackers agree?": agreement_table(found),
         "What pictures alone give away (per cent)": masking_table(rows),
     }
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})
@@ -109,9 +154,14 @@ def write(rows: pd.DataFrame) -> None:
 
 def main(arguments: list[str]) -> None:
     if arguments:
-        write(run(Path(arguments[0])))
+        rows = run(Path(arguments[0]))
+        write(rows, agreed(rows, Path(arguments[0])))
     else:
-        write(pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""]))
+        write(*(_read(name) for name in ("rows", "agreements")))
+
+
+def _read(name: str) -> pd.DataFrame:
+    return pd.read_csv(HERE / f"{name}.csv", keep_default_na=False, na_values=[""])
 
 
 if __name__ == "__main__":

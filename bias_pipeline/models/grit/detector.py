@@ -104,6 +104,8 @@ class RegionDecoder(nn.Module):
             RegionLayer(size, self.n_levels) for _ in range(size.region_layers)
         )
         self.bbox_embed = nn.ModuleList(BoxNet(width) for _ in range(size.region_layers + 1))
+        # The last one tells where regions are, which nobody asks; released weights have it.
+        self.bbox_embed[-1].requires_grad_(False)
 
     def forward(self, levels: Sequence[Tensor]) -> Tensor:
         """(B, H, W, D) levels, the finest first, to regions (B, R, C)."""
@@ -115,10 +117,10 @@ class RegionDecoder(nn.Module):
         values = torch.cat([own.flatten(2).transpose(1, 2) for own in projected], dim=1)
         place, content = self.query_embed.weight.expand(len(values), -1, -1).chunk(2, dim=2)
         middle = self.reference_points(place).sigmoid()
-        boxes = refined(nn.functional.pad(middle, (0, 2), value=0.5), self.bbox_embed[0](content))
-        for layer, box_net in zip(self.layers, list(self.bbox_embed)[1:], strict=True):
-            content = layer(content, place, boxes, values, shapes)
+        boxes = nn.functional.pad(middle, (0, 2), value=0.5)
+        for layer, box_net in zip(self.layers, self.bbox_embed, strict=False):
             boxes = refined(boxes, box_net(content))
+            content = layer(content, place, boxes, values, shapes)
         return content
 
 

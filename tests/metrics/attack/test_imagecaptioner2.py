@@ -133,10 +133,11 @@ PLANTED = ("dataset.n_images=2000", "metric.sides=[model]", "metric.leaks=[]")
 
 
 @pytest.mark.slow
-def test_an_amplifier_leaks_more_than_a_faithful_captioner(tmp_path: Path) -> None:
-    cached = f"paths.cache={tmp_path}"
+@pytest.mark.parametrize("encoder", ["sat", "grit"])
+def test_an_amplifier_leaks_more_than_a_faithful_captioner(tmp_path: Path, encoder: str) -> None:
+    words = (*PLANTED, f"paths.cache={tmp_path}", f"encoder={encoder}")
     loud, plain = (
-        value(score(*PLANTED, cached, f"captioner={name}"), "model")
+        value(score(*words, f"captioner={name}"), "model")
         for name in ("amplifier", "faithful")
     )
     assert loud > plain + 0.05
