@@ -137,8 +137,7 @@ PLANTED = ("dataset.n_images=2000", "metric.sides=[model]", "metric.leaks=[]")
 def test_an_amplifier_leaks_more_than_a_faithful_captioner(tmp_path: Path, encoder: str) -> None:
     words = (*PLANTED, f"paths.cache={tmp_path}", f"encoder={encoder}")
     loud, plain = (
-        value(score(*words, f"captioner={name}"), "model")
-        for name in ("amplifier", "faithful")
+        value(score(*words, f"captioner={name}"), "model") for name in ("amplifier", "faithful")
     )
     assert loud > plain + 0.05
 
