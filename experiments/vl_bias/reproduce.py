@@ -2,7 +2,7 @@
 
 Usage: python -m experiments.vl_bias.reproduce [OUTPUTS]
 
-With OUTPUTS, a folder for runs, the CLIPs are fitted and rows.csv is written (about six minutes on
+With OUTPUTS, a folder for runs, the CLIPs are fitted and rows.csv is written (minutes, on
 two cores); without it, the tables are made from the rows.csv that is there.
 """
 

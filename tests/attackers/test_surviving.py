@@ -72,6 +72,14 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return epochs
 
 
+def interrupt(own: NeuralProbe, killed: list[int], epoch: int, split: Split) -> None:
+    """A training that is killed at the beginning of an epoch."""
+    killed.append(epoch)
+    with pytest.raises(ZeroDivisionError):
+        own.fit_predict(labelled(), [split])
+    killed.clear()
+
+
 @pytest.mark.parametrize("epoch", [1, EPOCHS - 1])
 @pytest.mark.parametrize("select", ["last", "best"])
 def test_a_killed_training_ends_in_the_same_numbers(
@@ -79,11 +87,8 @@ def test_a_killed_training_ends_in_the_same_numbers(
 ) -> None:
     whole = probe(select=select).fit_predict(labelled(), validated(0))
     own = probe(tmp_path, select=select)
-    killed.append(epoch)
-    with pytest.raises(ZeroDivisionError):
-        own.fit_predict(labelled(), validated(0))
+    interrupt(own, killed, epoch, *validated(0))
     assert len(kept(tmp_path)) == 1
-    killed.clear()
     assert same(own.fit_predict(labelled(), validated(0)), whole)
     assert not kept(tmp_path)
 
@@ -92,10 +97,7 @@ def test_what_is_done_is_not_done_again(
     tmp_path: Path, killed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = probe(tmp_path)
-    killed.append(3)
-    with pytest.raises(ZeroDivisionError):
-        own.fit_predict(labelled(), splits(0))
-    killed.clear()
+    interrupt(own, killed, 3, *splits(0))
     begun: list[int] = []
     monkeypatch.setattr(
         Attacker, "on_train_epoch_start", lambda self: begun.append(self.current_epoch)
@@ -106,10 +108,7 @@ def test_what_is_done_is_not_done_again(
 
 def test_a_damaged_checkpoint_counts_as_absent(tmp_path: Path, killed: list[int]) -> None:
     own = probe(tmp_path)
-    killed.append(3)
-    with pytest.raises(ZeroDivisionError):
-        own.fit_predict(labelled(), splits(0))
-    killed.clear()
+    interrupt(own, killed, 3, *splits(0))
     (path,) = kept(tmp_path)
     path.write_bytes(path.read_bytes()[:1000])
     assert same(own.fit_predict(labelled(), splits(0)), probe().fit_predict(labelled(), splits(0)))
@@ -117,10 +116,7 @@ def test_a_damaged_checkpoint_counts_as_absent(tmp_path: Path, killed: list[int]
 
 def test_a_checkpoint_with_code_is_not_opened(tmp_path: Path, killed: list[int]) -> None:
     own = probe(tmp_path)
-    killed.append(3)
-    with pytest.raises(ZeroDivisionError):
-        own.fit_predict(labelled(), splits(0))
-    killed.clear()
+    interrupt(own, killed, 3, *splits(0))
     (path,) = kept(tmp_path)
     marker = tmp_path / "ran"
     torch.save({"state_dict": _Runs(marker)}, path)
@@ -142,9 +138,7 @@ def test_a_short_training_writes_nothing(
     tmp_path: Path, killed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = probe(tmp_path, minutes=60)
-    killed.append(3)
-    with pytest.raises(ZeroDivisionError):
-        own.fit_predict(labelled(), splits(0))
+    interrupt(own, killed, 3, *splits(0))
     assert not kept(tmp_path)
 
 
