@@ -9,11 +9,10 @@ for a cached one.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -42,7 +41,7 @@ from bias_pipeline.attackers.training import (
 from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Count, Given, NotNegative, Range
-from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
+from bias_pipeline.encoders.base import Head, NetEncoder
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
@@ -129,9 +128,8 @@ class NeuralProbe(Probe):
                 "metric.select=best is of attackers that are trained alone; set probe.ensemble=1"
             )
         if cache is not None and checkpoint_minutes is not None:
-            spec = json.dumps(self.spec, sort_keys=True)
-            where = str(Path(cache) / "checkpoints")
-            self.recipe = replace(self.recipe, survival=Survival(where, spec, checkpoint_minutes))
+            survival = Survival(str(Path(cache) / "checkpoints"), VERSION, checkpoint_minutes)
+            self.recipe = replace(self.recipe, survival=survival)
 
     def job(self, split: Split, images: IntArray, groups: IntArray) -> Job:
         """See the base.
@@ -164,26 +162,9 @@ class NeuralProbe(Probe):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The recipe and the version; how many attackers or processes share the work plays no part.
-
-        Whether weights are stacked at all does: sums are in another order then.
-        """
-        stacked = {"stacked": True} if self.recipe.stacked else {}
-        schedule = self.recipe.schedule
-        scheduled = {"schedule": schedule.spec} if schedule else {}
+        """The recipe, the version, and which epoch's weights are asked."""
         selected = {"select": self.select} if self.select != "last" else {}
-        return {
-            "probe": "neural",
-            "version": VERSION,
-            "encoder": named_spec(self.recipe.encoder),
-            "head": [type(self.recipe.head).__name__, asdict(self.recipe.head)],  # type: ignore[call-overload]
-            "optimizer": dict(self.recipe.optimizer.spec),
-            "batch_size": self.recipe.batch_size,
-            "trainer": self.recipe.trainer,
-            **stacked,
-            **scheduled,
-            **selected,
-        }
+        return {"probe": "neural", "version": VERSION, **self.recipe.spec, **selected}
 
     def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Trained]:
         """One fresh attacker a job, in order."""

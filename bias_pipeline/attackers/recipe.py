@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, TypedDict
 
 from bias_pipeline.attackers.ddp import world_size
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.declared import Count, Positive, Range
-from bias_pipeline.encoders.base import Head, NetEncoder
+from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
 
 
 class TrainerFlags(TypedDict, total=False):
@@ -51,12 +51,12 @@ class Survival:
 
     Attributes:
         folder: of all.
-        spec: what the attackers are, as text.
+        version: of the attackers; a checkpoint of another one is none.
         minutes: that lie between two; a training that takes less writes none.
     """
 
     folder: str
-    spec: str
+    version: int
     minutes: float
 
 
@@ -89,6 +89,23 @@ class Recipe:
     may_leave_gpu: bool = True
     stacked: bool = False
     survival: Survival | None = None
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """All that decides an attacker's weights besides its data; it asks the encoder for its own.
+
+        How many attackers or processes share the work plays no part. Whether weights are stacked
+        at all does: sums are in another order then.
+        """
+        return {
+            "encoder": named_spec(self.encoder),
+            "head": [type(self.head).__name__, asdict(self.head)],  # type: ignore[call-overload]
+            "optimizer": dict(self.optimizer.spec),
+            "batch_size": self.batch_size,
+            "trainer": self.trainer,
+            **({"stacked": True} if self.stacked else {}),
+            **({"schedule": self.schedule.spec} if self.schedule else {}),
+        }
 
 
 def is_shortage(error: RuntimeError) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import json
 import logging
@@ -22,6 +21,7 @@ from torch import Tensor, distributed
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches, tensors
 from bias_pipeline.attackers.probe import Job
+from bias_pipeline.attackers.recipe import Recipe, Survival
 from bias_pipeline.encoders.base import Inputs
 from bias_pipeline.errors import ResourceError
 
@@ -30,20 +30,20 @@ log = logging.getLogger(__name__)
 _OWN = "bias_pipeline"  # what checkpoints hold beside Lightning's own
 
 
-def place_of(folder: str, spec: str, data: str, job: Job, parts: int) -> Path:
+def place_of(how: Survival, recipe: Recipe, data: str, job: Job) -> Path:
     """Where the checkpoint of an attacker lies: named by all that decides its weights.
 
     Args:
-        folder: of all checkpoints.
-        spec: what the probe's attackers are, as text.
-        data: digest of what they see.
+        how: where all checkpoints lie.
+        recipe: of the attacker.
+        data: digest of what it sees.
         job: of the attacker.
-        parts: pieces of its batches.
     """
-    sha = hashlib.sha256(f"{spec} {data} {job.seed} {parts}".encode())
+    spec = json.dumps(recipe.spec, sort_keys=True)
+    sha = hashlib.sha256(f"{how.version} {spec} {data} {job.seed} {recipe.parts}".encode())
     for rows in (job.train, job.validation):
         sha.update(rows.astype("<i8").tobytes() + b"|")
-    return Path(folder) / f"{sha.hexdigest()}.ckpt"
+    return Path(how.folder) / f"{sha.hexdigest()}.ckpt"
 
 
 class Checkpoint(callbacks.Checkpoint):
@@ -171,7 +171,7 @@ class Best(Callback):
         if loss < self.loss:
             self.loss = loss
             own = pl_module.state_dict()
-            self.weights = {name: copy.deepcopy(value).cpu() for name, value in own.items()}
+            self.weights = {name: value.detach().cpu().clone() for name, value in own.items()}
 
     @torch.no_grad()
     def _loss(self, attacker: Attacker) -> float:

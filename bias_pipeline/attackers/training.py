@@ -88,10 +88,8 @@ def survivors(recipe: Recipe, data: Labelled, job: Job, own: Prepared) -> list[C
         truth = torch.from_numpy(data.labels[job.validation])
         found.append(Best(own.inputs, job.validation, truth))
     if recipe.survival is not None:
-        how = recipe.survival
-        seen = recipe.encoder.digest(data)
-        path = place_of(how.folder, how.spec, seen, job, recipe.parts)
-        found.append(Checkpoint(path, own.batches, 60 * how.minutes))
+        path = place_of(recipe.survival, recipe, recipe.encoder.digest(data), job)
+        found.append(Checkpoint(path, own.batches, 60 * recipe.survival.minutes))
     return found
 
 
@@ -182,12 +180,14 @@ def fit(
     Raises:
         ResourceError: if the devices are absent.
     """
-    begun = next((found for own in callbacks if (found := getattr(own, "found", None))), None)
+    from bias_pipeline.attackers.surviving import Checkpoint
+
+    ours = next((own for own in callbacks if isinstance(own, Checkpoint)), None)
+    begun = ours.found if ours else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             # Without checkpoints of ours Lightning would write its own into the current folder.
-            ours = any(hasattr(own, "found") for own in callbacks)
             kept = {"enable_checkpointing": True} if ours else {}
             trainer = _trainer({**flags(recipe), **kept, "callbacks": list(callbacks)})
             trainer.fit(module, batches, ckpt_path=begun, weights_only=True)

@@ -90,8 +90,18 @@ def pictures_of(data: Labelled) -> Pictures:
     return data.pictures
 
 
+class PictureBackbone(Backbone):
+    """Whatever looks at the pictures themselves."""
+
+    needs: ClassVar[str] = "pictures"
+
+    def digest(self, data: Labelled) -> str:
+        """Of the pictures, their edits included."""
+        return pictures_of(data).digest
+
+
 @dataclass(frozen=True)
-class PixelBackbone(Backbone):
+class PixelBackbone(PictureBackbone):
     """A small convolutional network, trained from scratch with the captioner.
 
     Attributes:
@@ -100,8 +110,6 @@ class PixelBackbone(Backbone):
         grid: regions a side.
         cache: folder of the pictures as arrays, None to keep none.
     """
-
-    needs: ClassVar[str] = "pictures"
 
     side: int
     width: int
@@ -113,10 +121,6 @@ class PixelBackbone(Backbone):
         """All but where pictures are kept."""
         own = {"side": self.side, "width": self.width, "grid": self.grid}
         return {"sees": "pixels", "version": PIXELS_VERSION, **own}
-
-    def digest(self, data: Labelled) -> str:
-        """Of the pictures, their edits included."""
-        return pictures_of(data).digest
 
     def read(self, data: Labelled) -> PixelInputs:
         """The pictures as arrays."""

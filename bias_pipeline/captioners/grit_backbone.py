@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.captioners.backbones import (
-    Backbone,
     BackboneInputs,
+    PictureBackbone,
     PixelInputs,
     pictures_of,
 )
@@ -34,15 +34,13 @@ TOGETHER = 8  # pictures that are looked at at once
 
 
 @dataclass(frozen=True)
-class DetectorBackbone(Backbone):
+class DetectorBackbone(PictureBackbone):
     """A Swin transformer and a region decoder, trained from scratch with the captioner.
 
     Attributes:
         size: of all parts.
         cache: folder of the pictures as arrays, None to keep none.
     """
-
-    needs: ClassVar[str] = "pictures"
 
     size: GritSize
     cache: str | None = None
@@ -51,10 +49,6 @@ class DetectorBackbone(Backbone):
     def spec(self) -> Mapping[str, object]:
         """All but where pictures are kept."""
         return {"sees": "regions", "version": PIXELS_VERSION, **asdict(self.size)}
-
-    def digest(self, data: Labelled) -> str:
-        """Of the pictures, their edits included."""
-        return pictures_of(data).digest
 
     def read(self, data: Labelled) -> PixelInputs:
         """The pictures as arrays."""
@@ -69,7 +63,7 @@ class DetectorBackbone(Backbone):
 
 
 @dataclass(frozen=True)
-class ReleasedBackbone(Backbone):
+class ReleasedBackbone(PictureBackbone):
     """The same with the weights of a file, which stay as they are; each picture is seen once.
 
     What is seen is kept in half precision, for all seeds and sides of a metric.
@@ -81,8 +75,6 @@ class ReleasedBackbone(Backbone):
         cache: folder of what is seen, None to keep nothing.
         device: where to look; ``auto`` is the first GPU if there is one.
     """
-
-    needs: ClassVar[str] = "pictures"
 
     size: GritSize
     weights: str
@@ -106,10 +98,6 @@ class ReleasedBackbone(Backbone):
             raise ResourceError(
                 f"encoder.weights={self.weights}: no such file; fetch GRIT's weights by hand"
             )
-
-    def digest(self, data: Labelled) -> str:
-        """Of the pictures, their edits included."""
-        return pictures_of(data).digest
 
     def read(self, data: Labelled) -> VisualInputs:
         """Grid and regions of each picture."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -15,20 +12,16 @@ from bias_pipeline.captioners.backbones import pictures_of
 from bias_pipeline.captioners.prompt import CAPTION, Prompt
 from bias_pipeline.captioners.prompted import digest_with, require_groups
 from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.declared import Count, Range, Text
+from bias_pipeline.declared import Count, Range
 from bias_pipeline.encoders.base import AnsweringEncoder, FloatArray
+from bias_pipeline.encoders.published import Line
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
 from bias_pipeline.models.picture_text import KINDS, PictureText, Question
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
 
-if TYPE_CHECKING:
-    from bias_pipeline.inference.blocks import BlockStore
-
 VERSION = 1  # raise it whenever any answer changes
-
-Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line")]
 
 
 @dataclass(frozen=True)
@@ -117,6 +110,7 @@ class Judge(AnsweringEncoder):
             BiasPipelineError: if the model cannot be loaded, or a question cannot be asked.
         """
         from bias_pipeline.inference.answers import answers_to
+        from bias_pipeline.inference.blocks import store_in
 
         require_groups(data)
         model, questions = self.found, list(self._questions(data))
@@ -124,7 +118,8 @@ class Judge(AnsweringEncoder):
         def load() -> PictureText:
             return PictureText(model, device_of(self.device), self.side, self.dtype)
 
-        with self._store(model, data.n_classes) as store:
+        settings = {**self._settings(model), "answers": data.n_classes}
+        with store_in(self.cache, settings, model.name) as store:
             return answers_to(questions, store, load, self.batch_size).astype(np.float64)
 
     def _questions(self, data: Labelled) -> Iterator[Question]:
@@ -137,14 +132,3 @@ class Judge(AnsweringEncoder):
             )
             follows = tuple(" ".join([*own, after]).strip() for own in answers)
             yield Question(pictures, row, before, follows)
-
-    @contextmanager
-    def _store(self, model: Pretrained, n_answers: int) -> Iterator[BlockStore]:
-        from bias_pipeline.inference.blocks import BlockStore
-
-        settings = {**self._settings(model), "answers": n_answers}
-        if self.cache is not None:
-            yield BlockStore(Path(self.cache), settings, model.name)
-            return
-        with TemporaryDirectory() as folder:
-            yield BlockStore(Path(folder), settings, model.name)

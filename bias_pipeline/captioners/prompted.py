@@ -151,7 +151,6 @@ class Answers(Head):
 
         if n_inputs != n_outputs:
             raise UsageError(
-                "head=answers is of encoders that name groups (encoder=sat, encoder=grit); choose "
-                "head=mlp3"
+                "head=answers is of encoders that name groups (sat, grit, hf); choose head=mlp3"
             )
         return AnswersNet(renormalise=self.renormalise)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.captioners.backbones import Backbone, BackboneInputs, pictures_of
+from bias_pipeline.captioners.backbones import BackboneInputs, PictureBackbone, pictures_of
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import IntArray
@@ -26,7 +26,7 @@ TOGETHER = 32  # pictures that are looked at at once
 
 
 @dataclass(frozen=True)
-class TimmBackbone(Backbone):
+class TimmBackbone(PictureBackbone):
     """The last grid, or the tokens, of a network whose weights stay as they are.
 
     Regions are kept in half precision, whatever looks at them: seeds, recipes, sides of a metric.
@@ -36,8 +36,6 @@ class TimmBackbone(Backbone):
         cache: folder of the regions, None to keep none.
         device: where to look; ``auto`` is the first GPU if there is one.
     """
-
-    needs: ClassVar[str] = "pictures"
 
     model: str
     cache: str | None = None
@@ -52,10 +50,6 @@ class TimmBackbone(Backbone):
     def require(self) -> None:
         """See the base."""
         find_timm(self.model)
-
-    def digest(self, data: Labelled) -> str:
-        """Of the pictures, their edits included."""
-        return pictures_of(data).digest
 
     def read(self, data: Labelled) -> RegionInputs:
         """The regions of each picture."""

@@ -12,11 +12,13 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
@@ -199,6 +201,22 @@ class BlockStore:
             found = table.filter(table["reason"].is_null()).select(["id", "value"])
             tables += [found] if len(found) else []
         return tables, missing
+
+
+@contextmanager
+def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> Iterator[BlockStore]:
+    """A store in a cache, or without one a store for as long as it is needed.
+
+    Args:
+        cache: folder of all stores, None if nothing is to be kept.
+        settings: see :class:`BlockStore`.
+        model: see :class:`BlockStore`.
+    """
+    if cache is not None:
+        yield BlockStore(Path(cache), settings, model)
+        return
+    with TemporaryDirectory() as folder:
+        yield BlockStore(Path(folder), settings, model)
 
 
 def _table(path: Path) -> pa.Table | None:

@@ -297,7 +297,7 @@ def _tell_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]])
         for key in ("trained", "cached", "embedded", "embedded_before", "cut")
     )
     if cached and not trained:
-        say(f"nothing was embedded or trained: all {cached} attackers had been before")
+        say(f"nothing was embedded or trained: the predictions of all {cached} attackers were kept")
     if fresh or kept:
         say(f"embedded: {fresh:,} captions; {kept:,} had been embedded before")
     if cut:

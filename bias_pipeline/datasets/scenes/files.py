@@ -49,7 +49,7 @@ def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
         ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
         ['annotations', 'attributes.csv', 'captioners']
     """
-    place(root, [*_texts(world, captioners), (INSTANCES, _json(_instances(world)))])
+    _place(root, [*_texts(world, captioners), (INSTANCES, _json(_instances(world)))])
 
 
 def write_drawn(
@@ -71,7 +71,7 @@ def write_drawn(
         UsageError: if the side is out of its range.
         ResourceError: if the folder cannot be written.
     """
-    place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
+    _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
 
 
 def write_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
@@ -85,10 +85,10 @@ def write_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
     Raises:
         ResourceError: if the folder cannot be written.
     """
-    place(root, [_captioner(name, captions)])
+    _place(root, [_captioner(name, captions)])
 
 
-def place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write files into a folder, all or none.
 
     Raises:

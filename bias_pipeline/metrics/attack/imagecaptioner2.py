@@ -124,8 +124,8 @@ class ImageCaptioner2(CaptionAttack):
         )
         if not probe.encoder.sees:
             raise UsageError(
-                "metric=imagecaptioner2 is of attackers that see pictures; choose encoder=sat or "
-                "encoder=grit"
+                "metric=imagecaptioner2 is of attackers that see pictures; choose encoder=sat, "
+                "encoder=grit or encoder=hf"
             )
         self.image_masking = image_masking
         self.renormalise_answers, self.select = renormalise_answers, select

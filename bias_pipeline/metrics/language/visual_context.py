@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +16,7 @@ from bias_pipeline.datasets.detections import detections_by_id
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.blocks import store_in
 from bias_pipeline.inference.labels import seen_in
 from bias_pipeline.inference.runner import Model, named
 from bias_pipeline.io.digests import digest_of
@@ -184,7 +182,7 @@ class VisualContext:
         def load() -> Model:
             return recognizer(model, self.names, device_of(self.device))
 
-        with self._store(model) as store:
+        with store_in(self.cache, self._settings(model), model.name) as store:
             seen, unreadable = seen_in(paths, store, load)
         broken = {
             corpus.ids[row]: unreadable[own] for row, own in digests.items() if own not in seen
@@ -193,15 +191,9 @@ class VisualContext:
             notes.append(f"{source}: {len(broken)} pictures cannot be read: {named(broken)}")
         return {row: seen[own] for row, own in digests.items() if own in seen}
 
-    @contextmanager
-    def _store(self, model: Pretrained) -> Iterator[BlockStore]:
+    def _settings(self, model: Pretrained) -> Mapping[str, object]:
         asked = {"prompt": PROMPT, "names": list(self.names)} if model.kind in clip.KINDS else {}
-        settings = {"job": "recognize", "version": VERSION, "files": dict(model.files), **asked}
-        if self.cache is not None:
-            yield BlockStore(Path(self.cache), settings, model.name)
-            return
-        with TemporaryDirectory() as folder:
-            yield BlockStore(Path(folder), settings, model.name)
+        return {"job": "recognize", "version": VERSION, "files": dict(model.files), **asked}
 
 
 def is_file(source: str) -> bool:
