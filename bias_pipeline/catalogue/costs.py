@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bias_pipeline.catalogue.registry import info_of
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.metrics.base import Cost, MetricInfo
 
 _PER_CELL = 0.45  # seconds, whatever it counts
@@ -29,11 +29,46 @@ def seconds(metric: str, captions: int, seeds: int) -> float:
     return _PER_CELL + captions * (cost.per_caption + seeds * cost.per_attacked)
 
 
-def seconds_of(metric: str, corpus: Corpus, seeds: int) -> float:
-    """Expected seconds of a cell of a corpus; one that the data do not permit ends at once."""
+def seconds_of(
+    metric: str, corpus: Corpus, seeds: int, settings: Mapping[str, object] | None = None
+) -> float:
+    """Expected seconds of a cell of a corpus; one that the data do not permit ends at once.
+
+    Args:
+        metric: its name.
+        corpus: its captions.
+        seeds: how many.
+        settings: see :func:`captions`; as if it looked at all captions where they are not known.
+    """
     info = info_of(metric)
     refused = info is not None and not set(info.needs) <= _there(corpus)
-    return seconds(metric, 0 if refused else len(corpus.model) + len(corpus.human), seeds)
+    size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
+    return seconds(metric, 0 if refused else size, seeds)
+
+
+def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
+    """How many captions a metric looks at, at most.
+
+    Args:
+        images: of the corpus.
+        model: captions of the model.
+        human: captions of people.
+        settings: of the metric; ``positions`` limits people's captions of an image, and ``sides``
+            names those that count.
+
+    Example:
+        >>> captions(2000, 2000, 10_000, {"positions": 1, "sides": ["model", "human"]})
+        4000
+        >>> captions(2000, 2000, 10_000, {})
+        12000
+    """
+    positions = settings.get("positions")
+    if isinstance(positions, int):
+        human = min(human, positions * images)
+    sides = settings.get("sides")
+    attacked = sides if isinstance(sides, list) else SIDES
+    sizes = {"model": model, "human": human}
+    return sum(size for side, size in sizes.items() if side in attacked)
 
 
 def _there(corpus: Corpus) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.launch import Sweep, differing, prepare
 
 _PASSED_OVER = (NotApplicableError, AbsentModelError)
+_COUNTED = ("images", "model_captions", "human_captions")
 _MEASURED = ("ngram", "")  # the encoders whose costs are known beforehand
 
 
@@ -89,13 +90,13 @@ def _planned(overrides: Sequence[str], cell: Cell, store: ResultStore, seen: set
 
 def _seconds(cell: Cell, store: ResultStore) -> float:
     """By measured rates; networks, for which there are none, by a finished cell of the kind."""
-    corpus, seeds = cell.corpus(), len(cell.seeds)
+    corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
     if cell.choice("encoder") in _MEASURED:
-        return costs.seconds_of(cell.metric.name, corpus, seeds)
-    size = (len(corpus.model) + len(corpus.human)) * seeds
+        return costs.seconds_of(cell.metric.name, corpus, seeds, settings)
+    captions = costs.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
     rates = [_rate(result) for result in _alike(cell, store)]
     known = [rate for rate in rates if not math.isnan(rate)]
-    return size * max(known) if known else math.nan
+    return captions * seeds * max(known) if known else math.nan
 
 
 def _alike(cell: Cell, store: ResultStore) -> list[Result]:
@@ -111,9 +112,15 @@ def _rate(result: Result) -> float:
     corpus, training, taken = (told.get(key) for key in ("corpus", "training", "seconds"))
     if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
         return math.nan
-    captions = corpus.get("n_model_captions", 0) + corpus.get("n_human_captions", 0)
-    size = captions * result.rows[0].n_seeds
+    images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
+    size = costs.captions(images, model, human, _settings(result)) * result.rows[0].n_seeds
     return float(taken) / size if size and isinstance(taken, int | float) else math.nan
+
+
+def _settings(result: Result) -> Mapping[str, object]:
+    """Those of its metric."""
+    config = result.manifest.get("config")
+    return config if isinstance(config, Mapping) else {}
 
 
 def _print(planned: Sequence[Planned]) -> None:

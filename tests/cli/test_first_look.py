@@ -65,17 +65,32 @@ def test_a_dry_run_says_which_data_cannot_be_read(run: Run, tmp_path: Path) -> N
     assert (code, "a.json" in text) == (3, True)
 
 
+def keep_a_result(outputs: Path, cached: int = 0) -> None:
+    """LIC of an LSTM, five human captions an image, which took 15 s."""
+    manifest = {
+        "corpus": {"n_images": 120, "n_model_captions": 120, "n_human_captions": 600},
+        "config": {"positions": 5, "sides": ["model", "human"]},
+        "training": {"trained": 12 - cached, "cached": cached},
+        "seconds": 15.0,
+    }
+    lstm = row("lic-lstm", metric="lic", encoder="lstm", n_seeds=2)
+    ResultStore(outputs).save(Result("lic-lstm", [lstm], manifest))
+
+
 @pytest.mark.parametrize(("cached", "told"), [(0, "30 s"), (2, "not known")])
 def test_the_time_of_a_network_is_that_of_one_like_it(
     run: Run, tmp_path: Path, cached: int, told: str
 ) -> None:
     """Twice the captions and seeds of a cell that took 15 s; none if attackers were there."""
-    manifest = {
-        "corpus": {"n_model_captions": 120, "n_human_captions": 600},
-        "training": {"trained": 12 - cached, "cached": cached},
-        "seconds": 15.0,
-    }
-    lstm = row("lic-lstm", metric="lic", encoder="lstm", n_seeds=2)
-    ResultStore(tmp_path / "outputs").save(Result("lic-lstm", [lstm], manifest))
+    keep_a_result(tmp_path / "outputs", cached)
     text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
     assert re.search(rf"to run +{told}\n", text)
+
+
+@pytest.mark.parametrize(("key", "told"), [("positions=1", "10 s"), ("sides=[model]", "5 s")])
+def test_captions_that_a_metric_passes_over_take_no_time(
+    run: Run, tmp_path: Path, key: str, told: str
+) -> None:
+    keep_a_result(tmp_path / "outputs")
+    words = ("encoder=lstm", "seeds=2", f"metric.{key}", "--limit", "240", "--dry-run")
+    assert re.search(rf"to run +{told}\n", run(*words)[1])
