@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytorch_lightning as pl
@@ -24,6 +24,8 @@ from bias_pipeline.attackers.probe import Job
 from bias_pipeline.attackers.recipe import Recipe, Survival
 from bias_pipeline.encoders.base import Inputs
 from bias_pipeline.errors import ResourceError
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -112,17 +114,16 @@ class Checkpoint(callbacks.Checkpoint):
             "order": json.dumps(self._order.bit_generator.state),
             "random": _of_all_ranks(trainer, torch.get_rng_state()),
             "random_gpu": torch.cuda.get_rng_state() if pl_module.device.type == "cuda" else None,
-            "losses": list(pl_module.losses),
+            "losses": _of_all_ranks(trainer, list(pl_module.losses)),
         }
 
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """Take the losses; random numbers wait until all is set up."""
-        del trainer
         assert isinstance(pl_module, Attacker)
         self._state = checkpoint[_OWN]
-        pl_module.losses = list(self._state["losses"])
+        pl_module.losses = self._state["losses"][trainer.global_rank]
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Go on with the random numbers of the checkpoint, if it began from one."""
@@ -141,7 +142,7 @@ class Checkpoint(callbacks.Checkpoint):
                 self.path.unlink()
 
 
-def _of_all_ranks(trainer: pl.Trainer, own: Tensor) -> list[Tensor]:
+def _of_all_ranks(trainer: pl.Trainer, own: T) -> list[T]:
     if trainer.world_size == 1:
         return [own]
     found: list[Any] = [None] * trainer.world_size

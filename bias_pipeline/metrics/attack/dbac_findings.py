@@ -12,8 +12,10 @@ from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Estimate, steady
 
+SMALL_PAIR = 30  # test captions; a pair's accuracy of 0.7 on so many leans by 0.4 %
 _NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
 
 
@@ -45,7 +47,7 @@ class Findings:
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
-        told = [self._driver(estimates), *self._compare_groups(estimates)]
+        told = [self._driver(estimates), *self._compare_groups(estimates), *self._noisy_pairs()]
         parts: dict[str, Part] = {n: self._part(n, own) for n, own in estimates.items()}
         return Score(
             parts=parts,
@@ -73,6 +75,25 @@ class Findings:
             return []
         estimates[of("gap")] = gap.estimate
         return [sentence("A→T" if self.to_task else "T→A", groups, gap)]
+
+    def _noisy_pairs(self) -> list[str]:
+        """A warning where accuracies of small pairs pull the score below 0.
+
+        The share (M - H) / (M + H) of accuracies near p on n captions leans by about
+        (1 - p) / (4 p n) towards the side that rests on more captions, which is people's.
+        """
+        if not (self.to_task and isinstance(self.settings.scoring, Accuracy)):
+            return []
+        tested = sum(block.counts[:, :-1].sum(axis=0) for block in self.direction.blocks["model"])
+        per_seed = (np.asarray(tested) / self.direction.n_seeds)[self.supported.ravel()]
+        few = int((per_seed < SMALL_PAIR).sum())
+        if not few:
+            return []
+        return [
+            f"A->T under scoring=accuracy leans below 0: {few} of {len(per_seed)} pairs rest on "
+            f"fewer than {SMALL_PAIR} test captions; raise metric.min_support, or choose "
+            "scoring=inverse_ce"
+        ]
 
     def _nothing(self) -> Score:
         """A headline that is absent, and why; nothing was trained for it."""

@@ -320,6 +320,23 @@ def test_the_pairs_are_those_of_people_whatever_the_captioner_names() -> None:
     assert pair_names(score(a_to_t=0.9), "a_to_t") == pair_names(score(), "a_to_t")
 
 
+def leaning(found: Score) -> list[str]:
+    return [note for note in found.notes if "leans below 0" in note]
+
+
+def test_accuracies_of_small_pairs_are_warned_of() -> None:
+    (note,) = leaning(score(n=200, scoring=Accuracy()))
+    assert "8 of 8 pairs rest on fewer than 30 test captions" in note
+
+
+def test_accuracies_of_large_pairs_are_not_warned_of() -> None:
+    assert not leaning(score(n=4000, scoring=Accuracy()))
+
+
+def test_cross_entropies_of_small_pairs_are_not_warned_of() -> None:
+    assert not leaning(score(n=200))
+
+
 def rare_kites(*, named: bool) -> Corpus:
     """Kites are in one human caption in fifty; the captioner may pass over them."""
 
