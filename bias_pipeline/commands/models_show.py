@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
@@ -36,9 +38,10 @@ def command(words: list[str]) -> int:
     options = parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
-    for name in options.what:
-        need = encoder_needs().get(name, Need(name))
-        _show(need.model, need.revision if options.revision == MAIN else options.revision)
+    asked = [encoder_needs().get(name, Need(name)) for name in options.what]
+    if options.revision != MAIN:
+        asked = [replace(need, revision=options.revision) for need in asked]
+    _show_all(asked)
     return 0
 
 
@@ -54,9 +57,24 @@ def _show_needed(words: Sequence[str]) -> int:
         needs = [*needs, *([Need(named, revision)] if named else [])]
     if not needs:
         say("this configuration needs no published weights")
-    for need in dict.fromkeys(needs):
-        _show(need.model, need.revision)
+    _show_all(dict.fromkeys(needs))
     return 0
+
+
+def _show_all(needs: Iterable[Need]) -> None:
+    """Print every model that is there, then fail for those that are not.
+
+    Raises:
+        ResourceError: naming all that are absent.
+    """
+    absent: list[str] = []
+    for need in needs:
+        try:
+            _show(need.model, need.revision)
+        except ResourceError as error:
+            absent.append(str(error))
+    if absent:
+        raise ResourceError("; ".join(absent))
 
 
 def _show(name: str, revision: str) -> None:
@@ -89,10 +107,10 @@ def _show(name: str, revision: str) -> None:
 
 def _users() -> dict[str, list[str]]:
     """Type of model to what takes it."""
-    from bias_pipeline.models import clip, generation, likelihoods, recognition
+    from bias_pipeline.models import clip, generation, likelihoods, picture_text, recognition
 
     takers: dict[str, Iterable[str]] = {
-        "encoder.model": (*KINDS, *clip.KINDS),
+        "encoder.model": (*KINDS, *clip.KINDS, *picture_text.KINDS),
         "caption --model": generation.KINDS,
         "embed --model": clip.KINDS,
         "metric.language_model": (*chain(*likelihoods.KINDS.values()), GGUF_KIND),

@@ -20,6 +20,7 @@ from tests.tiny_models import (
     write_resnet,
     write_sentence_parts,
 )
+from tests.tiny_picture_text import write_qwen
 
 SMALL = ("dataset.n_images=160", "seeds=2", "trainer.max_epochs=2", "logger=csv",
          "metric.positions=1")  # fmt: skip
@@ -123,8 +124,9 @@ def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> No
     ("write", "user"),
     [
         (write_clip, "encoder.model, embed --model"),
-        (write_blip, "caption --model"),
+        (write_blip, "encoder.model, caption --model"),
         (write_pair, "caption"),
+        (write_qwen, "encoder.model"),
     ],
 )
 def test_models_of_pictures_are_shown_too(
@@ -132,6 +134,13 @@ def test_models_of_pictures_are_shown_too(
 ) -> None:
     code, told = run("models", "show", str(write(tmp_path / "model")))
     assert (code, f"for:       {user}" in told, "pooling" in told) == (0, True, False)
+
+
+@pytest.mark.usefixtures("nothing_fetched")
+def test_an_absent_model_hides_no_other(run: Run, bert: Path) -> None:
+    code, told = run("models", "show", "distilbert", str(bert), "bert")
+    absent = [f"prefetch {name}" in told for name in ("distilbert/", "google-bert/")]
+    assert (code, f"folder:    {bert}" in told, absent) == (5, True, [True, True])
 
 
 @pytest.mark.usefixtures("nothing_fetched")
