@@ -53,6 +53,18 @@ def test_annotations_of_a_picture_of_another_shape_are_refused(tmp_path: Path) -
         read_pixels(pictures, 0, 32)
 
 
+def test_masks_are_of_the_photo_as_it_is_seen(tmp_path: Path) -> None:
+    """Stored lying, 40 x 20, and seen upright, 20 x 40, as its annotations say."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (40, 20), (200, 100, 50)).save(tmp_path / "1.png", exif=exif)
+    upper = Region("person", (0, 0, 20, 20), (40, 20))
+    pictures = Pictures((tmp_path / "1.png",), ((upper,),)).edited(ImageMasking("box"))
+    found = read_pixels(pictures, 0, 32)
+    assert (found[:16] == 127).all()
+    assert (found[16:] != 127).all()
+
+
 def test_a_broken_photo_is_named(tmp_path: Path) -> None:
     path = photo(tmp_path / "1.png")
     path.write_bytes(path.read_bytes()[:50])

@@ -1,0 +1,159 @@
+"""Pictures, masks and networks that cannot be used, through the door: one sentence, and its code.
+
+And those that look odd and can be used.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.cli.commands import Run, part, results
+from tests.coco_folder import write_folder
+
+N, FIRST = 60, 100
+WIDE, HIGH = 40, 30
+CELL = (
+    *("metric=imagecaptioner2", "encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16"),
+    *("trainer.max_epochs=1", "seeds=1", "stats.resamples=20", "logger=csv", "metric.leaks=[]"),
+    *("dataset=coco", "captioner=mine", "metric.sides=[model]"),
+)
+Change = Callable[[Path, dict[str, Any]], object]
+
+
+def written(root: Path, change: Change) -> list[str]:
+    """Photos with a person in each, some of which are changed; the keys that name them."""
+    write_folder(root / "coco")
+    photos = root / "photos"
+    photos.mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (N, HIGH, WIDE, 3), np.uint8)
+    for number, pixels in enumerate(noise, FIRST):
+        Image.fromarray(pixels).save(photos / f"{number}.png")
+    ids = range(FIRST, FIRST + N)
+    told = {
+        "images": [{"id": own, "height": HIGH, "width": WIDE} for own in ids],
+        "categories": [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}],
+        "annotations": [{"image_id": own, "category_id": 1, "bbox": [5, 5, 9, 9]} for own in ids],
+    }
+    change(photos, told)
+    (root / "regions.json").write_text(json.dumps(told))
+    # Not relative to the folder of a test: a process reads what it is told once.
+    places = {"root": "coco", "images": "photos", "regions": "regions.json"}
+    return [f"dataset.{key}={root / place}" for key, place in places.items()]
+
+
+def outlined(**outline: object) -> Change:
+    """All people are outlined, the first one wrongly."""
+
+    def change(_: Path, told: dict[str, Any]) -> None:
+        for own in told["annotations"]:
+            own["segmentation"] = [[5, 5, 14, 5, 14, 14, 5, 14]]
+        told["annotations"][0]["segmentation"] = outline
+
+    return change
+
+
+def truncated(photos: Path, _: object) -> None:
+    path = photos / f"{FIRST}.png"
+    path.write_bytes(path.read_bytes()[:900])
+
+
+def huge(photos: Path, _: object) -> None:
+    Image.new("1", (20_000, 20_000)).save(photos / f"{FIRST}.png")
+
+
+def turned(photos: Path, _: object) -> None:
+    """It was stored lying, and is annotated so, and a viewer shows it upright."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (WIDE, HIGH)).save(photos / f"{FIRST}.png", exif=exif)
+
+
+BEYOND = outlined(size=[HIGH, WIDE], counts=[0, 5000])
+CODED = outlined(size=[HIGH, WIDE], counts="0h_d0")
+OF_ANOTHER_SIZE = outlined(size=[9, 9], counts=[0, 81])
+
+
+@pytest.mark.parametrize(
+    ("change", "masking", "told"),
+    [
+        pytest.param(truncated, "person_box", "100.png: .*; mend or remove it", id="truncated"),
+        pytest.param(huge, "person_box", "100.png: more than .* pixels", id="huge"),
+        pytest.param(turned, "person_box", "is another shape than 30 x 40", id="turned"),
+        pytest.param(BEYOND, "person_segment", "entry 0: .* do not fill 40 x 30", id="beyond"),
+        pytest.param(CODED, "person_segment", "100.png: a mask in its annotations", id="coded"),
+        pytest.param(OF_ANOTHER_SIZE, "person_segment", "entry 0: its mask is of 9 x 9", id="size"),
+    ],
+)
+def test_what_cannot_be_used_is_a_sentence(
+    run: Run, tmp_path: Path, change: Change, masking: str, told: str
+) -> None:
+    code, said = run(*CELL, *written(tmp_path, change), f"image_masking={masking}")
+    (line,) = [own for own in said.splitlines() if own.startswith("error")]
+    assert code == 3
+    assert re.search(told, line), line
+
+
+def odd(photos: Path, told: dict[str, Any]) -> None:
+    """Other kinds of pictures, a box partly and one wholly outside, a crowd, and no person."""
+    seen = np.zeros((HIGH, WIDE), np.uint16)
+    for number, picture in enumerate([Image.new("CMYK", (WIDE, HIGH)), Image.fromarray(seen)]):
+        (photos / f"{FIRST + number}.png").unlink()
+        picture.save(photos / f"{FIRST + number}.tif")
+    own = told["annotations"]
+    own[2]["bbox"], own[3]["bbox"] = [-5, 25, 90, 90], [500, 500, 9, 9]
+    own[4] |= {"segmentation": {"size": [HIGH, WIDE], "counts": [0, 600, 600]}, "iscrowd": 1}
+    own[5]["category_id"] = 18
+
+
+def test_odd_pictures_are_used_and_those_without_a_person_are_not(run: Run, tmp_path: Path) -> None:
+    words = written(tmp_path, odd)
+    code, said = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
+    assert code == 0, said
+    assert "1 pictures have no box of a person and cannot be masked" in said
+    (path,) = results(tmp_path)
+    assert part(path, "model")["n_images"] == N - 3 - 1  # three belong to no group
+
+
+class Code:
+    """Runs when it is read as a pickle is."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path("ran"),)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "told"),
+    [
+        pytest.param({"model.safetensors": "another"}, 3, "cannot be loaded", id="another"),
+        pytest.param({"model.safetensors": "code"}, 3, "cannot be loaded", id="code"),
+        pytest.param({"pytorch_model.bin": "code"}, 5, "model.safetensors is absent", id="pickle"),
+    ],
+)
+def test_weights_of_another_network_or_with_code_are_a_sentence(
+    run: Run, tmp_path: Path, files: dict[str, str], code: int, told: str
+) -> None:
+    timm = pytest.importorskip("timm", reason="extra vision is not installed")
+    from safetensors.torch import save
+
+    words = written(tmp_path, lambda *_: None)
+    net = tmp_path / "net"
+    net.mkdir()
+    own = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.5] * 3}
+    config = {"architecture": "test_resnet", "num_classes": 3, "pretrained_cfg": own}
+    (net / "config.json").write_text(json.dumps(config))
+    other = timm.create_model("test_convnext", pretrained=False, num_classes=3)
+    contents = {"another": save(other.state_dict()), "code": pickle.dumps(Code())}
+    for name, kind in files.items():
+        (net / name).write_bytes(contents[kind])
+    found, said = run(*CELL, *words, "image_masking=person_box", f"encoder.backbone=timm:{net}")
+    assert (found, told in said) == (code, True), said
+    assert not Path("ran").exists()
