@@ -165,7 +165,12 @@ def load(
             output_loading_info=True,
         )
     except Exception as error:  # whatever a broken file makes of the library
-        raise DataError(f"{model.name}: cannot be loaded ({first_line(error)})") from error
+        # What the library advises is no way out; its two majors say it in two ways.
+        other = any(told in str(error) for told in ("mismatched_sizes", "size mismatch"))
+        why = "weights of other sizes than config.json says" if other else first_line(error)
+        raise DataError(
+            f"{model.name}: cannot be loaded ({why}); fetch its files again, all of one revision"
+        ) from error
     missing = [key for key in told["missing_keys"] if not key.startswith(unused)]
     if missing:
         raise DataError(

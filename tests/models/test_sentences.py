@@ -168,7 +168,13 @@ def change(path: Path, **changes: Any) -> None:
 def test_broken_weights_are_refused(bert: Path) -> None:
     weights = bert / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
-    with pytest.raises(DataError, match="cannot be loaded"):
+    with pytest.raises(DataError, match=r"cannot be loaded \(.*; fetch its files again"):
+        sentences(bert)
+
+
+def test_weights_of_another_configuration_are_refused(bert: Path) -> None:
+    change(bert / "config.json", hidden_size=48)
+    with pytest.raises(DataError, match=r"weights of other sizes than config\.json says"):
         sentences(bert)
 
 
