@@ -46,6 +46,19 @@ class Region:
         """Whether more is known than a box."""
         return bool(self.polygons or self.counts)
 
+    @property
+    def outside(self) -> bool:
+        """Whether its box lies beside the picture, as far as the picture's size is known.
+
+        Example:
+            >>> [Region("person", (left, 0, 2, 2), (4, 4)).outside for left in (-2, -1, 3, 4)]
+            [True, False, False, True]
+        """
+        height, width = self.size
+        left, top, wide, high = self.box
+        beside = left >= width or left + wide <= 0
+        return all(self.size) and (beside or top >= height or top + high <= 0)
+
 
 class Drawn(NamedTuple):
     """Pixels (H, W, 3) and what is where in them."""

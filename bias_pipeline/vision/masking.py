@@ -122,7 +122,8 @@ class ImageMasking(Configurable):
         return [own for own, size in zip(people, sizes, strict=True) if size >= least]
 
     def _certain(self, regions: Iterable[Region]) -> list[Region]:
-        return [own for own in regions if own.score >= self.min_score]
+        """Those in the picture; whoever is annotated beside it would be left to be seen."""
+        return [own for own in regions if own.score >= self.min_score and not own.outside]
 
     def hides(self, category: str) -> bool:
         """Whether nothing is left to be seen of such a thing."""

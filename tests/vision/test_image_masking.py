@@ -107,6 +107,12 @@ def test_pictures_that_cannot_be_masked_are_not_shown(person: Any, kept: list[bo
     assert found.pictures.present.tolist() == kept
 
 
+def test_a_person_beside_the_picture_masks_nothing() -> None:
+    beside = Region("person", (SIZE[1], 0, 9, 9), SIZE)
+    found = ImageMasking(person="box")(corpus((BIG,), (beside,), (BIG, beside)))
+    assert found.pictures.present.tolist() == [True, False, True]
+
+
 def test_how_many_cannot_be_masked_is_noted() -> None:
     found = ImageMasking()(corpus((BIG,), (DOG,)))
     assert "1 pictures have no outline of a person and cannot be masked" in found.notes[-1]
