@@ -67,6 +67,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.photos
 	@$(BIN)/python -m benchmarks.pictures
 	@$(BIN)/python -m benchmarks.grit
+	@$(BIN)/python -m benchmarks.encoders
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
 	@$(BIN)/python -m experiments.lic_reproduction.reproduce $(DATA)
