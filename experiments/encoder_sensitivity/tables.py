@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+from scipy import stats
 
-from experiments.study import markdown
+from experiments.study import agreement as closeness
+from experiments.study import markdown, published
 
 HEADLINES = {"score": "LIC", "a_to_t": "DBAC A→T", "t_to_a": "DBAC T→A"}
 PARTS = {
@@ -26,6 +28,8 @@ ATTACKERS = (
     "ngram", "minilm", "minilm mlp3", "mpnet mlp3", "lstm mlp3", "rnn mlp3", "transformer1 mlp3",
     "bilstm mlp3", "birnn mlp3", "transformer5 mlp3",
 )  # fmt: skip
+RELIC = {"gender": "1", "race": "2"}  # its tables
+IN_RELIC = {"model:paired": "lic_m", "human:paired": "lic_d", "score": "lic"}
 # DBAC's own means, Tables 5 and 6: from scratch, pre-trained.
 PRINTED = {"gender": "84.5 from scratch, 69.9 pre-trained", "race": "59.5 and 83.6"}
 
@@ -38,6 +42,7 @@ def tables(rows: pd.DataFrame) -> dict[str, str]:
         for part, name in PARTS.items():
             if (own["part"] == part).any():
                 found[f"{name}, {attribute} (per cent)"] = scores(own[own["part"] == part])
+        found[f"Beside RELIC's frozen BERT, {attribute}"] = beside_frozen_bert(own, str(attribute))
     lines = rows[~rows["part"].isin(PARTS)].copy()
     lines[["headline", "part"]] = lines["part"].str.split(":", expand=True)
     for (family, attribute), own in lines.groupby(["attackers", "attribute"], sort=False):
@@ -62,6 +67,27 @@ def scores(own: pd.DataFrame) -> str:
     table["spread over attackers"] = table.std(axis=1)
     table.loc["spread over captioners"] = over_captioners
     return markdown(table.rename_axis("captioner"))
+
+
+def beside_frozen_bert(own: pd.DataFrame, attribute: str) -> str:
+    """Attackers here against RELIC's column of a frozen BERT, over the captioners of both."""
+    printed = published("relic", RELIC[attribute], "LIC_BERT_PRE")
+    lines = []
+    for part, column in IN_RELIC.items():
+        for attackers in ATTACKERS:
+            scored = own[(own["part"] == part) & (own["attackers"] == attackers)]
+            values = 100 * scored.set_index("captioner")["value"]
+            names = [name for name in printed.index if name in values.index]
+            if not names:
+                continue
+            pair = values[names], printed.loc[names, column]
+            found = closeness(*pair)
+            found["spearman"] = float(stats.spearmanr(*pair).statistic)
+            lines.append({"score": PARTS[part], "attackers": attackers, "captioners": len(names)})
+            lines[-1] |= {name: f"{found[name]:.2f}" for name in ("pearson", "spearman")}
+            shift = float((pair[0] - pair[1]).mean())
+            lines[-1] |= {"mean difference": f"{shift:+.1f}", "centred": f"{found['centred']:.1f}"}
+    return markdown(pd.DataFrame(lines).set_index("score"))
 
 
 def by_headline(own: pd.DataFrame, part: str, factor: float) -> str:
