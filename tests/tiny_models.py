@@ -160,6 +160,22 @@ def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
     (folder / "preprocessor_config.json").write_text(json.dumps(own))
 
 
+def write_siglip(folder: Path, seed: int = 0) -> Path:
+    """A SigLIP with a tokenizer of whole words."""
+    make_importable()
+    import torch
+    from transformers import SiglipConfig, SiglipModel
+
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": len(SPECIAL) + len(WORDS), "max_position_embeddings": 12}
+    ends = {"pad_token_id": 0, "bos_token_id": 4, "eos_token_id": 3}
+    config = SiglipConfig(text_config={**TEXT, **sizes, **ends}, vision_config=VISION)
+    SiglipModel(config).save_pretrained(folder)
+    write_preprocessing(folder, "SiglipImageProcessor")
+    write_words(folder)
+    return folder
+
+
 def write_words(folder: Path, mask: str | None = None, eos: str | None = None) -> None:
     """A tokenizer of whole words, with BERT's signs around them; the mask is the last."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors

@@ -1,6 +1,8 @@
-"""CLIP: photos and texts as vectors of one space.
+"""CLIP and SigLIP: photos and texts as vectors of one space.
 
-Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML 2021).
+Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML 2021);
+Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP read lower case and
+texts filled up to their full length, with nothing masked, so it is shown the same here.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,25 +24,32 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-KINDS = ("clip",)
+CLIP, SIGLIP = "clip", "siglip"
+KINDS = (CLIP, SIGLIP)
 FloatArray = npt.NDArray[np.float32]
+
+
+def _load(model: Pretrained, device: torch.device) -> Any:
+    import transformers
+
+    own = transformers.SiglipModel if model.kind == SIGLIP else transformers.CLIPModel
+    return load(model, own, device)
 
 
 class ClipPhotos:
     """Photos as vectors.
 
     Args:
-        model: a CLIP.
+        model: of one of :data:`KINDS`.
         device: where to compute.
         normalize: whether vectors have length 1.
     """
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         make_importable()
-        from transformers import CLIPModel
-
         self._prepare = Preprocessing(model).of_one_shape()
-        self._network = load(model, CLIPModel, device)
+        self._network = _load(model, device)
+        self._sigmoid = model.kind == SIGLIP  # whose pooled vector is not projected
         self._device, self._normalize = device, normalize
 
     def read(self, path: Path) -> FloatArray:
@@ -61,15 +70,16 @@ class ClipPhotos:
 
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
-            pooled = self._network.vision_model(pixel_values=pixels).pooler_output
-            return _vectors(self._network.visual_projection(pooled), self._normalize)
+            found = self._network.vision_model(pixel_values=pixels).pooler_output
+            found = found if self._sigmoid else self._network.visual_projection(found)
+            return _vectors(found, self._normalize)
 
 
 class ClipTexts:
-    """Texts as vectors of the same space; what is longer than CLIP reads is cut off.
+    """Texts as vectors of the same space; what is longer than the model reads is cut off.
 
     Args:
-        model: a CLIP with its tokenizer.
+        model: of one of :data:`KINDS`, with its tokenizer.
         device: where to compute.
         normalize: whether vectors have length 1.
 
@@ -78,10 +88,9 @@ class ClipTexts:
     """
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
-        from transformers import CLIPModel
-
-        self._network = load(model, CLIPModel, device)
+        self._network = _load(model, device)
         self._tokens = tokenizer(model)
+        self._sigmoid = model.kind == SIGLIP
         self._longest = self._network.config.text_config.max_position_embeddings
         self._device, self._normalize = device, normalize
 
@@ -100,16 +109,16 @@ class ClipTexts:
 
         with torch.inference_mode():
             tokens = self._tokens(
-                list(texts),
-                padding=True,
+                [text.lower() if self._sigmoid else text for text in texts],
+                padding="max_length" if self._sigmoid else True,
                 truncation=True,
                 max_length=self._longest,
                 return_tensors="pt",
             ).to(self._device)
-            pooled = self._network.text_model(
-                input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]
-            ).pooler_output
-            return _vectors(self._network.text_projection(pooled), self._normalize)
+            seen = {} if self._sigmoid else {"attention_mask": tokens["attention_mask"]}
+            found = self._network.text_model(input_ids=tokens["input_ids"], **seen).pooler_output
+            found = found if self._sigmoid else self._network.text_projection(found)
+            return _vectors(found, self._normalize)
 
 
 def _vectors(found: torch.Tensor, normalize: bool) -> FloatArray:

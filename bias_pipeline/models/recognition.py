@@ -37,7 +37,7 @@ CLASSIFIERS = (
 # Whether each query's probabilities are of one label or none, or of each label by itself.
 _ONE_LABEL, _EACH_LABEL = ("detr", "yolos"), ("conditional_detr", "deformable_detr", "rt_detr")
 DETECTORS = (*_ONE_LABEL, *_EACH_LABEL)
-KINDS = (*clip.KINDS, *CLASSIFIERS, *DETECTORS)
+KINDS = (clip.CLIP, *CLASSIFIERS, *DETECTORS)
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -95,7 +95,7 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
         BiasPipelineError: if it cannot be loaded.
     """
     make_importable()
-    if model.kind in clip.KINDS:
+    if model.kind == clip.CLIP:
         return _Clip(model, names, device)
     return (_Detector if model.kind in DETECTORS else _Classifier)(model, device)
 

@@ -192,7 +192,7 @@ class VisualContext:
         return {row: seen[own] for row, own in digests.items() if own in seen}
 
     def _settings(self, model: Pretrained) -> Mapping[str, object]:
-        asked = {"prompt": PROMPT, "names": list(self.names)} if model.kind in clip.KINDS else {}
+        asked = {"prompt": PROMPT, "names": list(self.names)} if model.kind == clip.CLIP else {}
         return {"job": "recognize", "version": VERSION, "files": dict(model.files), **asked}
 
 
