@@ -74,6 +74,7 @@ COMMANDS = {
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "gender_score/rows.csv": "experiments.gender_score.reproduce DATA",
+    "imagecaptioner2/annotated_rows.csv": "experiments.imagecaptioner2.annotated DATA",
     "imagecaptioner2/real_rows.csv": "experiments.imagecaptioner2.real DATA",
     "imagecaptioner2/rows.csv": "experiments.imagecaptioner2.reproduce OUTPUTS",
     "language_bias/rows.csv": "experiments.language_bias.reproduce DATA",

@@ -1,0 +1,188 @@
+"""ImageCaptioner2 without pixels, on all labelled images of COCO: gender and race, beside LIC.
+
+Usage: python -m experiments.imagecaptioner2.annotated [DATA [OUTPUTS]]
+
+With DATA (the folder of coco/ and captioners/) everything is computed and annotated_rows.csv and
+annotated_agreements.csv are written; without it, the tables are made from those that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from bias_pipeline.analysis.consistency import agreements
+from bias_pipeline.analysis.variants import Setting, Variants
+from bias_pipeline.report.content import finished_runs
+from bias_pipeline.stats.bootstrap import Draws
+from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named
+from experiments.imagecaptioner2.reproduce import ONE, told
+from experiments.study import markdown, part, published, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, AGREEMENTS = HERE / "annotated_rows.csv", HERE / "annotated_agreements.csv"
+PAGE = HERE / "ANNOTATED.md"
+ATTACKERS = {
+    "annotations": (*ATTACK, "encoder.backbone=annotations", "metric.leaks=[]"),
+    "lic": ("metric=lic", ONE),
+}
+# Attribute to the printed scores of SAT and of LIC: table, part and column.
+PRINTED = {
+    "gender": {"Table 3, ours": ("3", "", "ours"), "Table 3, lic": ("3", "", "lic")},
+    "race": {
+        "Table 8, ours": ("8", "OURS_SAT", "score"),
+        "Table 8, lic": ("8", "LIC_LSTM", "score"),
+    },
+}
+SIDES = ("model:paired", "human:paired")
+MEASURES = ("pearson", "spearman")
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """Rows of all sweeps."""
+    outputs.mkdir(parents=True, exist_ok=True)
+    coco = data / "coco" / "annotations"
+    words = (
+        f"captioner={','.join(str(data / 'captioners' / f'{own}.json') for own in CAPTIONERS)}",
+        "dataset=coco",
+        f"dataset.attributes={_described(data / 'coco', outputs)}",
+        f"dataset.captions={coco / 'captions_val2014.json'}",
+        f"dataset.instances={coco / 'instances_val2014.json'}",
+        *COMMON,
+    )
+    found = [
+        sweep(f"{attacker} {attribute}", outputs, *own, f"attribute={attribute}", *words)
+        for attribute in PRINTED
+        for attacker, own in ATTACKERS.items()
+    ]
+    return named(pd.concat(found, ignore_index=True))
+
+
+def _described(coco: Path, outputs: Path) -> Path:
+    """The labels of images with human captions; others have no score, and cost a third more."""
+    captions = json.loads((coco / "annotations" / "captions_val2014.json").read_text())
+    described = {own["image_id"] for own in captions["annotations"]}
+    labels = pd.read_csv(coco / "attributes" / "images_val2014.csv", keep_default_na=False)
+    path = outputs / "described.csv"
+    labels[labels["id"].isin(described)].to_csv(path, index=False)
+    return path
+
+
+def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+    """How alike every two scores rank the captioners, with intervals over images."""
+    draws = finished_runs(outputs)[1]
+    lines = []
+    for attribute in PRINTED:
+        scores = _beside_printed(rows, draws, attribute)
+        for own in agreements(scores):
+            if own.first not in ATTACKERS:
+                continue  # both are printed
+            at = [scores.variants.index(name) for name in (own.first, own.second)]
+            pairing = {"attribute": attribute, "scores": f"{own.first} and {own.second}"}
+            p_value = _exact_p(*(scores.values[:, i] for i in at))  # noqa: PD011 - no table
+            for what in MEASURES:
+                one = getattr(own, what)
+                line = {"what": what, "value": one.value, "low": one.low, "high": one.high}
+                lines.append({**pairing, **line, "p": p_value if what == "spearman" else np.nan})
+    return pd.DataFrame(lines)
+
+
+def _beside_printed(
+    rows: pd.DataFrame, draws: Mapping[str, Mapping[str, Draws]], attribute: str
+) -> Variants:
+    """Our scores and the printed ones, which no resampling moves."""
+    captioners = tuple(CAPTIONERS.values())
+    values, drawn = [], []
+    for attacker in ATTACKERS:
+        own = rows[(rows["study"] == f"{attacker} {attribute}") & (rows["part"] == "score")]
+        runs = own.set_index("captioner").loc[list(captioners)]
+        values.append(runs["value"].to_numpy())
+        told = [draws[run]["score"].resampled.mean(axis=1) for run in runs["run_id"]]
+        drawn.append(np.stack(told, axis=1))
+    for column in printed(attribute).to_numpy().T:
+        values.append(column)
+        drawn.append(np.broadcast_to(column, drawn[0].shape))
+    names = (*ATTACKERS, *PRINTED[attribute])
+    neutral = np.zeros(len(names))
+    setting = Setting("score", attribute)
+    return Variants(
+        setting, captioners, names, np.stack(values, 1), neutral, np.stack(drawn, axis=2)
+    )
+
+
+def printed(attribute: str) -> pd.DataFrame:
+    """The paper's scores of our captioners, per cent."""
+    columns = {
+        name: published("imagecaptioner2", table, of)[column]
+        for name, (table, of, column) in PRINTED[attribute].items()
+    }
+    return pd.DataFrame(columns).loc[list(CAPTIONERS.values())]
+
+
+def _exact_p(one: np.ndarray, other: np.ndarray) -> float:
+    """Of Spearman's coefficient, over all orders of the captioners, two-sided."""
+    found = stats.permutation_test(
+        (one,),
+        lambda own: stats.spearmanr(own, other).statistic,
+        permutation_type="pairings",
+        n_resamples=np.inf,
+        vectorized=False,
+    )
+    return float(found.pvalue)
+
+
+def score_table(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """Every captioner under both attackers beside the paper's, and SAT's two sides."""
+    table = pd.DataFrame({own: told(rows, f"{own} {attribute}") for own in ATTACKERS})
+    table = table.loc[list(CAPTIONERS.values())].join(printed(attribute))
+    sides = {side: part(rows, f"annotations {attribute}", side) for side in SIDES}
+    return table.join(pd.DataFrame(sides)).rename_axis("captioner")
+
+
+def agreement_table(found: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """Correlations over captioners, with intervals over images and an exact p over captioners."""
+    own = found[found["attribute"] == attribute]
+    ends = (own["value"], own["low"], own["high"])
+    cells = own.assign(
+        cell=[f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in zip(*ends, strict=True)]
+    ).pivot_table(index="scores", columns="what", values="cell", aggfunc="first", sort=False)
+    p_value = own.groupby("scores", sort=False)["p"].max().rename("p of Spearman, exact")
+    return cells.loc[:, list(MEASURES)].join(p_value)
+
+
+def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
+    """Write the tables."""
+    scored = rows[rows["part"] == "score"].groupby("study", sort=False)
+    images = scored[["n_images", "n_seeds"]].max().astype(int).astype(str)
+    tables = {"Images": markdown(images.rename_axis("sweep"))}
+    for attribute in PRINTED:
+        of = attribute.capitalize()
+        tables[f"{of}: scores (per cent)"] = markdown(score_table(rows, attribute))
+        tables[f"{of}: how alike captioners are ranked"] = markdown(
+            agreement_table(found, attribute), 3
+        )
+    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
+    PAGE.write_text(
+        f"# Annotations instead of pixels\n\nMade by `annotated.py`; do not edit.\n\n{text}"
+    )
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        outputs = Path(arguments[1] if len(arguments) > 1 else "outputs/imagecaptioner2_annotated")
+        rows = run(Path(arguments[0]), outputs)
+        keep = rows["part"].isin(["score", *SIDES])
+        rows[keep].to_csv(ROWS, index=False, float_format="%.5g")
+        agreed(rows, outputs).to_csv(AGREEMENTS, index=False, float_format="%.5g")
+    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    write(rows, pd.read_csv(AGREEMENTS))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
