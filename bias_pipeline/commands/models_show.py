@@ -107,12 +107,20 @@ def _show(name: str, revision: str) -> None:
 
 def _users() -> dict[str, list[str]]:
     """Type of model to what takes it."""
-    from bias_pipeline.models import clip, generation, likelihoods, picture_text, recognition
+    from bias_pipeline.models import (
+        clip,
+        detection,
+        generation,
+        likelihoods,
+        picture_text,
+        recognition,
+    )
 
     takers: dict[str, Iterable[str]] = {
         "encoder.model": (*KINDS, *clip.KINDS, *picture_text.KINDS),
         "caption --model": generation.KINDS,
         "embed --model": clip.KINDS,
+        "data detect --model": detection.KINDS,
         "metric.language_model": (*chain(*likelihoods.KINDS.values()), GGUF_KIND),
         "metric.sentence_encoder": KINDS,
         "metric.context": recognition.KINDS,

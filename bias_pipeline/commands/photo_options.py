@@ -1,4 +1,4 @@
-"""The words that ``embed`` and ``caption`` have in common."""
+"""The words that ``embed``, ``caption`` and ``data detect`` have in common."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Threads = Annotated[int, Range(low=1, high=1024)]
 
 
 def parser(command: str, description: str | None, noun: str) -> Parser:
-    """The options that both commands have."""
+    """The options that these commands have."""
     own = Parser(f"{PROGRAM} {command}", description=description)
     own.add_argument("folder", type=Path, nargs="?", help="of photos; folders in it are left out")
     own.add_argument("--model", help="a folder, or a name on the hub; safetensors only")

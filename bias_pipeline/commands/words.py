@@ -77,6 +77,11 @@ WORDS = (
     Word("data validate", "what a data set's files hold", KEYS, keys=True),
     Word("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Word("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
+    Word(
+        "data detect",
+        "where people and things are in a folder of photos, for masks",
+        "PHOTOS --model MODEL --out DIR ...",
+    ),
     Word("data fetch", "where to get the published files, or download them", "[NAME ...]"),
     Word("models list", "which published weights are needed by what, and where they are"),
     Word(

@@ -80,7 +80,7 @@ def _write_missing(path: Path, missing: Mapping[str, str]) -> None:
     write(path, csv_text(lines).encode("utf-8", "replace"))
 
 
-def _by_id(pair: tuple[str, str]) -> tuple[int, int, str]:
+def _by_id(pair: tuple[str, object]) -> tuple[int, int, str]:
     return id_key(pair[0])
 
 
@@ -144,6 +144,32 @@ def all_empty(store: BlockStore, count: int) -> DataError:
 def _number(image: str) -> int | str:
     """Ids of digits as numbers, as COCO has them."""
     return int(image) if image.isascii() and image.isdigit() and len(image) < 19 else image
+
+
+def write_detections(gathered: Gathered) -> tuple[int, int]:
+    """Write what is where as COCO's results: a line each, those of an image the surest first.
+
+    Returns:
+        How many, and in how many images there is nothing.
+
+    Raises:
+        DataError: if nothing was found anywhere.
+        ResourceError: if the file cannot be written.
+    """
+    values = [value for table in gathered.tables for value in table["value"].to_pylist()]
+    seen = [(image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)]
+    lines = [
+        json.dumps({"image_id": _number(image), **own})
+        for image, found in sorted(seen, key=_by_id)
+        for own in found
+    ]
+    if not lines:
+        raise DataError(
+            f"{gathered.store.folder}: {gathered.store.model} found nothing in {len(seen)} images; "
+            "lower --min-score, or choose another model"
+        )
+    write(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
+    return len(lines), sum(not found for _, found in seen)
 
 
 def write_embeddings(gathered: Gathered) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """A model goes through one task's share of images or texts, block by block, and can be stopped.
 
-What both commands that do so (``embed``, ``caption``) have in common.
+What the commands that do so (``embed``, ``caption``, ``data detect``) have in common.
 """
 
 from __future__ import annotations
@@ -249,5 +249,5 @@ def report(tally: Tally, noun: str, command: str, store: BlockStore) -> None:
     for line in tally.sentences(noun):
         say(line)
     say("when all tasks are done, this puts everything into one file:")
-    words = [command, "--gather", str(store.root), "--run", store.signature]
+    words = [*command.split(), "--gather", str(store.root), "--run", store.signature]
     say(f"  python -m bias_pipeline {shlex.join(words)}")

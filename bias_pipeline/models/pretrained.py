@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".pkl")
+_COMPUTED = ".relative_position_index"  # of windows; saved by one major of the library alone
 # Configuration, preprocessing, vocabulary; pooling of a sentence model.
 BESIDE = ("*.json", "*.txt", "*.model", "[0-9]*_*/config.json")
 
@@ -138,6 +139,7 @@ def load(
     device: torch.device,
     unused: tuple[str, ...] = (),
     dtype: str = "float32",
+    config: Any = None,
 ) -> Any:
     """The network, ready to predict.
 
@@ -147,6 +149,7 @@ def load(
         device: where to.
         unused: beginnings of weights that play no part and may be missing.
         dtype: the precision it computes in, by its name in PyTorch.
+        config: the library's, where that of the folder will not do.
 
     Raises:
         DataError: if weights are broken, or some are missing and would be made up.
@@ -163,6 +166,7 @@ def load(
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
+            **({} if config is None else {"config": config}),
         )
     except Exception as error:  # whatever a broken file makes of the library
         # What the library advises is no way out; its two majors say it in two ways.
@@ -171,7 +175,11 @@ def load(
         raise DataError(
             f"{model.name}: cannot be loaded ({why}); fetch its files again, all of one revision"
         ) from error
-    missing = [key for key in told["missing_keys"] if not key.startswith(unused)]
+    missing = [
+        key
+        for key in told["missing_keys"]
+        if not key.startswith(unused) and not key.endswith(_COMPUTED)
+    ]
     if missing:
         raise DataError(
             f"{model.name}: {len(missing)} weights are missing, such as {min(missing)}; is it a "

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bias_pipeline.errors import DataError
 from bias_pipeline.models import clip
 from bias_pipeline.models.clip import ClipPhotos, ClipTexts
+from bias_pipeline.models.detection import BOXES, ONE_LABEL, labels_of, load_boxes
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load
 from bias_pipeline.vision.labels import plain_label, surest_first
 from bias_pipeline.vision.photos import read_photo
@@ -34,10 +35,7 @@ CLASSIFIERS = (
     *("beit", "bit", "convnext", "convnextv2", "deit", "dinov2", "efficientnet", "mobilenet_v2"),
     *("poolformer", "regnet", "resnet", "swin", "swinv2", "vit"),
 )
-# Whether each query's probabilities are of one label or none, or of each label by itself.
-_ONE_LABEL, _EACH_LABEL = ("detr", "yolos"), ("conditional_detr", "deformable_detr", "rt_detr")
-DETECTORS = (*_ONE_LABEL, *_EACH_LABEL)
-KINDS = (clip.CLIP, *CLASSIFIERS, *DETECTORS)
+KINDS = (clip.CLIP, *CLASSIFIERS, *BOXES)
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -97,7 +95,7 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
     make_importable()
     if model.kind == clip.CLIP:
         return _Clip(model, names, device)
-    return (_Detector if model.kind in DETECTORS else _Classifier)(model, device)
+    return (_Detector if model.kind in BOXES else _Classifier)(model, device)
 
 
 class _Classifier(Recognizer):
@@ -109,7 +107,7 @@ class _Classifier(Recognizer):
         self._prepare = Preprocessing(model).of_one_shape()
         self._network = load(model, AutoModelForImageClassification, device)
         self._device = device
-        self.names = _own_labels(self._network.config)
+        self.names = [plain_label(own) for own in labels_of(self._network)]
 
     def read(self, path: Path) -> FloatArray:
         return self._prepare(read_photo(path))
@@ -147,13 +145,11 @@ class _Detector(Recognizer):
     """Any number of objects a picture: of each label the surest box."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
-        from transformers import AutoModelForObjectDetection
-
         self._prepare = Preprocessing(model)
-        self._network = load(model, AutoModelForObjectDetection, device)
+        self._network = load_boxes(model, device)
         self._device = device
-        self._one_label = model.kind in _ONE_LABEL
-        self.names = _own_labels(self._network.config)
+        self._one_label = model.kind in ONE_LABEL
+        self.names = [plain_label(own) for own in labels_of(self._network)]
 
     def read(self, path: Path) -> FloatArray:
         return self._prepare(read_photo(path))
@@ -171,11 +167,6 @@ class _Detector(Recognizer):
             # The last of DETR's labels is that of no object.
             each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
             return _array(each.max(dim=0).values)
-
-
-def _own_labels(config: Any) -> list[str]:
-    labels: Mapping[int, str] = config.id2label
-    return [plain_label(labels[number]) for number in range(len(labels))]
 
 
 def _array(values: torch.Tensor) -> FloatArray:

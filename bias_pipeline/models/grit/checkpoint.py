@@ -9,18 +9,16 @@ must be known. No released file was at hand where this was written.
 
 from __future__ import annotations
 
-import pickle
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models.weight_files import read_numbers
 
 DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
 _IN = r"(?:det_module\.|transformer\.|decoder\.)*"
@@ -214,7 +212,7 @@ def _weights(path: Path) -> dict[str, Tensor]:
     """What a file holds, the detector's names with their prefix."""
     if not path.is_file():
         raise ResourceError(f"encoder.weights={path}: no such file; fetch GRIT's weights by hand")
-    held = _loaded(path)
+    held = read_numbers(path)
     for key, prefix in (("state_dict", ""), ("model", DETECTOR)):
         own = held.get(key) if isinstance(held, dict) else None
         if isinstance(own, dict) and own and all(isinstance(v, Tensor) for v in own.values()):
@@ -223,18 +221,3 @@ def _weights(path: Path) -> dict[str, Tensor]:
         f"{path}: it holds neither state_dict (a captioner) nor model (a detector), such as the "
         "optimiser's numbers alone; name the file of weights"
     )
-
-
-def _loaded(path: Path) -> Any:
-    """A file of PyTorch, numbers alone."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of how the file was written
-        try:
-            return torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            raise DataError(
-                f"{path}: it holds more than numbers, and reading it could run code; where you "
-                "trust it, save its state_dict alone"
-            ) from error
-        except Exception as error:  # whatever a broken file makes of the library
-            raise DataError(f"{path}: no file of weights, or cut short; fetch it again") from error

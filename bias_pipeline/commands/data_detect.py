@@ -1,0 +1,93 @@
+"""``data detect``: people and things in photos by a published detector, as COCO's results."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.photo_options import check_words
+from bias_pipeline.commands.photo_options import parser as photo_parser
+from bias_pipeline.declared import Range
+from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.gathering import gather, write_detections
+from bias_pipeline.inference.runner import Model, describe_share, report, size_of
+from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.terminal import say
+from bias_pipeline.models.detection import KINDS, detector
+from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.models.torchvision_detection import SUFFIXES, TorchvisionDetector, check_weights
+from bias_pipeline.vision.photos import find_photos
+
+MinScore = Annotated[float, Range(above=0, below=1)]
+_ABOUT = (
+    "Where people and things are in photos, by a DETR, RT-DETR, YOLOS or Mask2Former of "
+    "transformers, or by torchvision's Mask or Faster R-CNN (--model FILE.pth); dataset.regions "
+    "reads it"
+)
+JOB = "data detect"
+VERSION = 1  # raised when the same model would find something else
+
+
+def command(words: Sequence[str]) -> int:
+    """Look at one task's share, or gather that of all; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if something is missing or cannot be read.
+    """
+    options = options_of(words)
+    if options.gather:
+        gathered = gather(options, JOB, "detections.json")
+        found, empty = write_detections(gathered)
+        nothing = f"; nothing in {empty} images, which cannot be masked" if empty else ""
+        say(f"{gathered.out}: {found} people and things{nothing}; read by")
+        say(f"  {shlex.join([f'dataset.regions={gathered.out}'])}")
+    else:
+        _detect(options)
+    return 0
+
+
+def parser() -> Parser:
+    """What it takes."""
+    own = photo_parser(JOB, _ABOUT, "JSON file")
+    own.add_argument(
+        "--min-score",
+        type=number(MinScore),
+        default=0.1,
+        help="least certainty that is written (0.1); image_masking.min_score asks for more",
+    )
+    return own
+
+
+def options_of(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
+    options = parser().parse_args(list(words))
+    check_words(options, "folder")
+    return options
+
+
+def _detect(options: Namespace) -> None:
+    photos = find_photos(options.folder)
+    files, load = _named(options)
+    settings = {"job": JOB, "version": VERSION, "min_score": options.min_score, "files": files}
+    store = BlockStore(options.out, settings, options.model)
+    report(describe_share(photos, size_of, store, load, options), "images", JOB, store)
+
+
+def _named(options: Namespace) -> tuple[Mapping[str, str], Callable[[], Model]]:
+    """Digests of what decides where things are found, and what loads it."""
+    path = Path(options.model).expanduser()
+    if path.suffix in SUFFIXES:
+        files = {"weights": digest_of(check_weights(path))}
+        return files, lambda: TorchvisionDetector(
+            path, options.min_score, device_of(options.device)
+        )
+    model = find_pretrained(options.model, KINDS, revision=options.revision)
+    return model.files, lambda: detector(model, options.min_score, device_of(options.device))

@@ -1,0 +1,296 @@
+"""Detectors of transformers: what is where in pictures, along boxes or outlines.
+
+Carion et al., End-to-End Object Detection with Transformers (ECCV 2020); Zhao et al., DETRs Beat
+YOLOs on Real-time Object Detection (CVPR 2024); Cheng et al., Masked-attention Mask Transformer for
+Universal Image Segmentation (CVPR 2022).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.datasets.scenes.coco_names import coco_numbers
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load
+from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.vision.torchvision import make_importable
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+# Whether each query's probabilities are of one label or none, or of each label by itself.
+ONE_LABEL = ("detr", "yolos")
+EACH_LABEL = ("conditional_detr", "deformable_detr", "rt_detr", "rt_detr_v2")
+BOXES = (*ONE_LABEL, *EACH_LABEL)
+MASKS = ("mask2former",)
+_IDLE = ("model.pixel_level_module.encoder.swin.layernorm.",)  # one major of the library has it
+KINDS = (*BOXES, *MASKS)
+MOST = 100  # of one picture, the surest; as COCO's evaluation has it
+
+FloatArray = npt.NDArray[np.float32]
+
+
+class Photo(NamedTuple):
+    """A photo (3, H, W) as a network takes it, and its own height and width."""
+
+    pixels: FloatArray
+    size: tuple[int, int]
+
+
+class Candidates(NamedTuple):
+    """What a network proposes for one picture.
+
+    Attributes:
+        scores: (Q,) in [0, 1].
+        labels: (Q,) numbers of the network's own.
+        boxes: (Q, 4) left, top, right and bottom edges in pixels; None: those of the masks.
+        masks: (Q, H, W) whether a pixel belongs to it, None if only boxes are known.
+    """
+
+    scores: Tensor
+    labels: Tensor
+    boxes: Tensor | None
+    masks: Tensor | None
+
+
+class Detector(ABC):
+    """A network that says what is where.
+
+    Attributes:
+        numbers: COCO's number of each of its L labels, None for those that COCO does not have.
+    """
+
+    numbers: Sequence[int | None]
+
+    @abstractmethod
+    def read(self, path: Path) -> Photo:
+        """A photo as the network takes it.
+
+        Raises:
+            UnreadableError: with the reason.
+        """
+
+    @abstractmethod
+    def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
+        """What is proposed for each of some photos whose pixels are of one shape."""
+
+    def describe(self, photos: Sequence[Photo]) -> list[str]:
+        """What each photo shows, the surest first: JSON of COCO's results without ``image_id``.
+
+        Raises:
+            DataError: if the network gives no numbers.
+        """
+        import torch
+
+        found: list[str] = []
+        with torch.inference_mode():
+            for _, alike in groupby(photos, key=lambda photo: photo.pixels.shape):
+                own = list(alike)
+                for photo, proposed in zip(own, self.candidates(own), strict=True):
+                    found.append(json.dumps(list(self._results(proposed, photo.size))))
+        return found
+
+    def _results(self, proposed: Candidates, size: tuple[int, int]) -> Iterator[dict[str, object]]:
+        for row in proposed.scores.argsort(descending=True, stable=True).tolist():
+            number = self.numbers[int(proposed.labels[row])]
+            outline = None if proposed.masks is None else _run_lengths(proposed.masks[row])
+            box = _box(proposed, row, outline, size)
+            if number is not None and box is not None:
+                told = {"category_id": number, "bbox": box, "score": _rounded(proposed.scores[row])}
+                yield told | ({"segmentation": outline} if outline else {})
+
+
+def _rounded(score: Tensor) -> float:
+    return round(min(float(score), 1.0), 5)
+
+
+def _run_lengths(mask: Tensor) -> dict[str, Any]:
+    from pycocotools import mask as coco
+
+    coded = coco.encode(np.asfortranarray(mask.cpu().numpy().astype(np.uint8)))
+    return {"size": [int(side) for side in coded["size"]], "counts": coded["counts"].decode()}
+
+
+def _box(
+    proposed: Candidates, row: int, outline: dict[str, Any] | None, size: tuple[int, int]
+) -> list[float] | None:
+    """Left, top, width and height within the picture; None if nothing of it is in there."""
+    from pycocotools import mask as coco
+
+    if outline and not coco.area(outline):
+        return None
+    if proposed.boxes is None:
+        return [round(float(side), 2) for side in coco.toBbox(outline)]
+    height, width = size
+    left, top, right, bottom = proposed.boxes[row].tolist()
+    left, right = (min(max(side, 0.0), width) for side in (left, right))
+    top, bottom = (min(max(side, 0.0), height) for side in (top, bottom))
+    if right <= left or bottom <= top:
+        return None
+    return [round(side, 2) for side in (left, top, right - left, bottom - top)]
+
+
+def detector(model: Pretrained, min_score: float, device: torch.device) -> Detector:
+    """The network that a model is.
+
+    Args:
+        model: of one of :data:`KINDS`.
+        min_score: the least certainty of what is told.
+        device: where to compute.
+
+    Raises:
+        BiasPipelineError: if it cannot be loaded, or knows no people.
+    """
+    make_importable()
+    return (_Masks if model.kind in MASKS else _Boxes)(model, min_score, device)
+
+
+def load_boxes(model: Pretrained, device: torch.device) -> Any:
+    """A network of :data:`BOXES`, without the masks that it may have learnt too.
+
+    Raises:
+        DataError: see :func:`~bias_pipeline.models.pretrained.load`.
+    """
+    from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
+
+    path = model.folder / "config.json"
+    told = expect(load_json(path, what="a model's configuration"), dict, path, "")
+    config = CONFIG_MAPPING[model.kind].from_dict(_self_contained(told))
+    return load(model, AutoModelForObjectDetection, device, config=config)
+
+
+def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what makes the library ask the hub for a backbone whose weights are here.
+
+    Example:
+        >>> _self_contained({"backbone": "resnet50", "use_pretrained_backbone": True})
+        {'backbone': 'resnet50', 'use_pretrained_backbone': False}
+    """
+    usual = {"in_chans": config.get("num_channels", 3), "out_indices": [1, 2, 3, 4]}
+    idle = {"backbone_kwargs": usual, "dilation": None}  # which the newer library refuses
+    own = {k: v for k, v in config.items() if k not in idle or v != idle[k]}
+    built_on = {"backbone", "backbone_config"} & set(own)
+    return own | ({"use_pretrained_backbone": False} if built_on else {})
+
+
+def labels_of(network: Any) -> list[str]:
+    """The labels that a network's configuration names, in its order."""
+    return [network.config.id2label[number] for number in range(len(network.config.id2label))]
+
+
+class _Published(Detector):
+    """A detector of transformers.
+
+    Args:
+        model: of one of :data:`KINDS`.
+        min_score: the least certainty of what is told.
+        device: where to compute.
+    """
+
+    def __init__(self, model: Pretrained, min_score: float, device: torch.device) -> None:
+        self._prepare = Preprocessing(model)
+        self._network = self._load(model, device)
+        self._device, self._least = device, min_score
+        self._one_label = model.kind in ONE_LABEL
+        self.numbers = coco_numbers(labels_of(self._network), model.name)
+
+    @abstractmethod
+    def _load(self, model: Pretrained, device: torch.device) -> Any:
+        """The network."""
+
+    @abstractmethod
+    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+        """What one picture of a batch shows."""
+
+    def read(self, path: Path) -> Photo:
+        photo = read_photo(path)
+        return Photo(self._prepare(photo), (photo.height, photo.width))
+
+    def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
+        import torch
+
+        pixels = torch.from_numpy(np.stack([photo.pixels for photo in photos])).to(self._device)
+        output = self._network(pixel_values=pixels)
+        for row, photo in enumerate(photos):
+            yield self._proposed(output, row, photo.size)
+
+
+class _Boxes(_Published):
+    """Queries of which each has a box."""
+
+    def _load(self, model: Pretrained, device: torch.device) -> Any:
+        return load_boxes(model, device)
+
+    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+        logits = _numbers(output.logits[row])
+        if self._one_label:  # the last label is that of no object
+            scores, labels = logits.softmax(-1)[:, :-1].max(-1)
+            queries = scores.argsort(descending=True)[:MOST]
+            scores, labels = scores[queries], labels[queries]
+        else:
+            scores, queries, labels = _surest(logits.sigmoid())
+        kept = scores >= self._least
+        boxes = _in_pixels(output.pred_boxes[row].float(), size)[queries[kept]]
+        return Candidates(scores[kept], labels[kept], boxes, None)
+
+
+class _Masks(_Published):
+    """Queries of which each has a mask; how sure it is of its own pixels counts too."""
+
+    def _load(self, model: Pretrained, device: torch.device) -> Any:
+        from transformers import AutoModelForUniversalSegmentation
+
+        return load(model, AutoModelForUniversalSegmentation, device, unused=_IDLE)
+
+    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+        from torch.nn.functional import interpolate
+
+        sure = _numbers(output.class_queries_logits[row]).softmax(-1)[:, :-1]
+        scores, queries, labels = _surest(sure)
+        able = scores >= self._least  # a mask makes none surer
+        scores, queries, labels = scores[able], queries[able], labels[able]
+        coarse = output.masks_queries_logits[row].float()[queries]
+        logits = interpolate(coarse[:, None], size, mode="bilinear", align_corners=False)[:, 0]
+        masks = logits > 0
+        inside = (logits.sigmoid() * masks).sum((1, 2)) / masks.sum((1, 2)).clamp(min=1)
+        scores = scores * inside
+        kept = scores >= self._least
+        return Candidates(scores[kept], labels[kept], None, masks[kept])
+
+
+def _numbers(logits: Tensor) -> Tensor:
+    """Logits of one picture, in which nothing is lost.
+
+    Raises:
+        DataError: if the network gives no numbers.
+    """
+    if not bool(logits.isfinite().all()):
+        raise DataError("the model is sure of nothing that is a number; its weights are broken")
+    return logits.float()
+
+
+def _surest(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of (Q, L) certainties the largest: themselves, their queries and their labels."""
+    scores, places = sure.flatten().topk(min(MOST, sure.numel()))
+    n_labels = sure.shape[1]
+    return scores, places // n_labels, places % n_labels
+
+
+def _in_pixels(boxes: Tensor, size: tuple[int, int]) -> Tensor:
+    """(Q, 4) centre, width and height as shares of the picture to edges in its pixels."""
+    import torch
+
+    height, width = size
+    centre, extent = boxes[:, :2], boxes[:, 2:]
+    edges = torch.cat([centre - extent / 2, centre + extent / 2], dim=1)
+    return edges * torch.tensor([width, height, width, height], device=boxes.device)

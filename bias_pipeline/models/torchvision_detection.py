@@ -1,0 +1,154 @@
+"""Faster and Mask R-CNN of torchvision, from a file of weights that was fetched by hand.
+
+Ren et al., Faster R-CNN (NeurIPS 2015); He et al., Mask R-CNN (ICCV 2017).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.extras import Extra
+from bias_pipeline.models.detection import MOST, Candidates, Detector, Photo
+from bias_pipeline.models.weight_files import read_numbers
+from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.vision.torchvision import make_importable
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+SUFFIXES = (".pth", ".pt", ".safetensors")
+TORCHVISION = Extra("vision", "a detector of torchvision", ("torchvision",))
+_NETWORKS = (
+    "fasterrcnn_resnet50_fpn",
+    "fasterrcnn_resnet50_fpn_v2",
+    "fasterrcnn_mobilenet_v3_large_fpn",
+    "maskrcnn_resnet50_fpn",
+    "maskrcnn_resnet50_fpn_v2",
+)
+_FROZEN = ("fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn")
+_CLASSES = "roi_heads.box_predictor.cls_score.bias"
+_N_CLASSES = 91  # of COCO's numbers up to 90, each its own, and the background
+_COUNTERS = ".num_batches_tracked"
+_SURE = 0.5  # from here on a pixel belongs to a mask
+
+
+class TorchvisionDetector(Detector):
+    """One of torchvision's networks.
+
+    Args:
+        path: its weights: a state_dict with COCO's 91 classes.
+        min_score: the least certainty of what is told.
+        device: where to compute.
+
+    Raises:
+        DataError: if the file is cut, holds code, or is of another network.
+        ResourceError: if it, or torchvision, is absent.
+    """
+
+    numbers = tuple(n if str(n) in NAMES_BY_NUMBER else None for n in range(_N_CLASSES))
+
+    def __init__(self, path: Path, min_score: float, device: torch.device) -> None:
+        TORCHVISION.require()
+        make_importable()
+        _interpret()
+        weights = read_numbers(check_weights(path))
+        network = _built(_state_dict(weights, path), path)
+        network.roi_heads.score_thresh = min_score
+        network.roi_heads.detections_per_img = MOST
+        self._network, self._device = network.to(device).eval(), device
+
+    def read(self, path: Path) -> Photo:
+        """(3, H, W) colours from 0 to 1; the network scales the picture itself."""
+        photo = read_photo(path)
+        pixels = np.asarray(photo, np.float32).transpose(2, 0, 1) / 255
+        return Photo(np.ascontiguousarray(pixels), (photo.height, photo.width))
+
+    def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
+        """See the base."""
+        import torch
+
+        pixels = [torch.from_numpy(photo.pixels).to(self._device) for photo in photos]
+        for found in self._network(pixels):
+            masks = found["masks"][:, 0] >= _SURE if "masks" in found else None
+            yield Candidates(found["scores"], found["labels"], found["boxes"], masks)
+
+
+def _interpret() -> None:
+    """Have regions cut out as it is written: without operators torchvision would compile that."""
+    cutting = importlib.import_module("torchvision.ops.roi_align")
+    written = getattr(cutting._roi_align, "__wrapped__", None)
+    if written is not None:
+        cutting.__dict__["_roi_align"] = written
+
+
+def check_weights(path: Path) -> Path:
+    """A file of weights that is there.
+
+    Raises:
+        ResourceError: if it is not.
+    """
+    if not path.is_file():
+        raise ResourceError(
+            f"--model {path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
+            "hand, or name a folder or a detector on the hub"
+        )
+    return path
+
+
+def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
+    classes = weights.get(_CLASSES) if isinstance(weights, dict) else None
+    if classes is None:
+        raise DataError(
+            f"{path}: {_CLASSES!r} is absent; name the state_dict of Mask or Faster R-CNN"
+        )
+    if classes.shape != (_N_CLASSES,):
+        raise DataError(
+            f"{path}: {len(classes)} classes, which the file does not name; torchvision's weights "
+            f"of COCO have {_N_CLASSES}"
+        )
+    found: Mapping[str, Tensor] = weights
+    return found
+
+
+def _built(weights: Mapping[str, Tensor], path: Path) -> Any:
+    """The one network that weights fit."""
+    import torch
+
+    detection = importlib.import_module("torchvision.models.detection")
+    for name in _NETWORKS:
+        with torch.device("meta"):
+            network = _empty(detection, name)
+        if _shapes(network.state_dict()) == _shapes(weights):
+            whole = _empty(detection, name)
+            whole.load_state_dict(weights, strict=False)  # counters may be absent
+            return _as_trained(whole) if name in _FROZEN else whole
+    raise DataError(f"{path}: fits none of {', '.join(_NETWORKS)} with {_N_CLASSES} classes")
+
+
+def _as_trained(network: nn.Module) -> nn.Module:
+    """Its normalisation was frozen while it learnt, and divides by the deviation alone."""
+    from torch import nn
+
+    for part in network.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.eps = 0.0
+    return network
+
+
+def _empty(detection: Any, name: str) -> nn.Module:
+    network: nn.Module = detection.__dict__[name](
+        weights=None, weights_backbone=None, num_classes=_N_CLASSES
+    )
+    return network
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {k: tuple(v.shape) for k, v in weights.items() if not k.endswith(_COUNTERS)}

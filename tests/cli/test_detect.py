@@ -1,0 +1,154 @@
+"""``data detect``: any number of tasks, killed or not, write what one writes; masks read it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bias_pipeline.datasets.picture_files import regions_by_id
+from tests.cli.commands import Run, start, wait_for
+from tests.photo_folder import break_some, write_photos
+from tests.tiny_detectors import write_detector
+
+N_PHOTOS = 70
+ONE_THREAD = ("--threads", "1")
+Detect = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_photos(tmp_path_factory.mktemp("photos"), N_PHOTOS)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_detector(tmp_path_factory.mktemp("model"), "mask2former")
+
+
+@pytest.fixture
+def detect(run: Run, photos: Path, model: Path) -> Detect:
+    """Looks at the photos; blocks go into ``out``."""
+
+    def command(*words: str, folder: Path = photos) -> tuple[int, str]:
+        own = ("--model", str(model), "--out", "out", *ONE_THREAD)
+        return run("data", "detect", str(folder), *own, *words)
+
+    return command
+
+
+def gathered(run: Run, *words: str) -> list[dict[str, Any]]:
+    code, told = run("data", "detect", "--gather", "out", *words)
+    assert code == 0, told
+    found: list[dict[str, Any]] = json.loads(Path("out", "detections.json").read_text())
+    return found
+
+
+def blocks() -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/*")}
+
+
+def test_many_tasks_write_what_one_writes(detect: Detect, run: Run) -> None:
+    assert detect()[0] == 0
+    alone = gathered(run)
+    shutil.rmtree("out")
+    for number in range(3):
+        assert detect("--shard", f"{number}/3")[0] == 0
+    assert gathered(run) == alone
+    assert [own["image_id"] for own in alone] == sorted(own["image_id"] for own in alone)
+
+
+def test_image_masking_reads_it(detect: Detect, run: Run) -> None:
+    detect()
+    rows = gathered(run)
+    found = regions_by_id(Path("out", "detections.json"))
+    assert sum(map(len, found.values())) == len(rows)
+    regions = [own for seen in found.values() for own in seen]
+    assert {own.category for own in regions} <= {"person", "dog", "kite", "dining table"}
+    assert all(own.outlined for own in regions)
+
+
+def test_the_command_that_gathers_is_printed(detect: Detect, run: Run) -> None:
+    last = detect()[1].splitlines()[-1].split()
+    code, told = run(*last[3:])
+    assert code == 0
+    assert "dataset.regions=out/detections.json" in told
+
+
+def test_a_second_run_does_nothing(detect: Detect) -> None:
+    detect()
+    assert "blocks were there already" in detect()[1]
+
+
+def test_another_least_certainty_is_another_run(detect: Detect, run: Run) -> None:
+    detect()
+    detect("--min-score", "0.3")
+    code, told = run("data", "detect", "--gather", "out")
+    assert (code, "min_score=0.1" in told, "min_score=0.3" in told) == (3, True, True)
+
+
+def test_nothing_certain_enough_is_told(detect: Detect, run: Run) -> None:
+    detect("--min-score", "0.999")
+    code, told = run("data", "detect", "--gather", "out")
+    assert (code, "found nothing in 70 images; lower --min-score" in told) == (3, True)
+
+
+def test_a_broken_photo_is_missing_when_all_is_gathered(
+    detect: Detect, run: Run, photos: Path
+) -> None:
+    folder = Path(shutil.copytree(photos, "broken"))
+    break_some(folder)
+    assert detect(folder=folder)[0] == 0
+    code, told = run("data", "detect", "--gather", "out")
+    assert (code, "3 images are missing, 0 of them not computed yet" in told) == (3, True)
+
+
+@pytest.mark.slow
+def test_a_killed_task_is_resumed(run: Run, model: Path, tmp_path: Path) -> None:
+    many = write_photos(tmp_path / "many", 600)
+    words = ("data", "detect", str(many), "--model", str(model), "--out", "out", *ONE_THREAD)
+    process = start(tmp_path, *words)
+    wait_for(lambda: len(blocks()) > 2)
+    process.kill()
+    process.wait(30)
+    before = blocks()
+    run(*words)
+    assert 2 < len(before) < len(blocks())
+    assert before.items() <= blocks().items()
+    assert {own["image_id"] for own in gathered(run)} <= set(range(1, 601))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("facebook/no-detr", 5, "models prefetch facebook/no-detr"),
+        ("nowhere.pth", 5, "fetch torchvision's weights"),
+    ],
+)
+def test_absent_weights_are_told(
+    name: str,
+    code: int,
+    told: str,
+    run: Run,
+    photos: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    found, said = run("data", "detect", str(photos), "--model", name, "--out", "out")
+    assert (found, told in said, "Traceback" in said) == (code, True, False), said
+
+
+def test_a_model_without_people_is_a_sentence(run: Run, photos: Path, tmp_path: Path) -> None:
+    other = write_detector(tmp_path / "other", "detr", ("table", "kite"))
+    words = ("--model", str(other), "--out", "out", *ONE_THREAD)
+    code, said = run("data", "detect", str(photos), *words)
+    assert (code, "is 'person', so it cannot tell what is masked" in said) == (3, True), said
+
+
+def test_models_show_tells_what_takes_it(run: Run, model: Path) -> None:
+    assert "data detect --model" in run("models", "show", str(model))[1]

@@ -1,0 +1,318 @@
+"""Detectors beside what the library reads of the same output, and what cannot be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from pycocotools import mask as coco
+
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.coco_names import coco_number, coco_numbers
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models import detection
+from bias_pipeline.models.detection import Detector, detector
+from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.models.torchvision_detection import TorchvisionDetector
+from bias_pipeline.vision.torchvision import make_importable
+from tests.corpora import REPOSITORY
+from tests.models.test_oldest import OLDEST
+from tests.photo_folder import write_photos
+from tests.tiny_detectors import KINDS, NUMBERS, write_detector
+
+CPU = torch.device("cpu")
+BOXES = [kind for kind in KINDS if kind != "mask2former"]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return sorted(write_photos(tmp_path_factory.mktemp("photos"), 4).iterdir())
+
+
+def opened(folder: Path, min_score: float = 0.05) -> Detector:
+    return detector(find_pretrained(str(folder), detection.KINDS), min_score, CPU)
+
+
+def seen(own: Detector, photos: list[Path]) -> list[list[dict[str, Any]]]:
+    return [json.loads(told) for told in own.describe([own.read(path) for path in photos])]
+
+
+def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]:
+    """Its processor, its network's output, and a photo's height and width."""
+    import transformers
+
+    kind = "ObjectDetection" if folder.name != "mask2former" else "UniversalSegmentation"
+    network: Any = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(folder).eval()
+    process: Any = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    with Image.open(path) as opened_file:
+        photo = opened_file.convert("RGB")
+    with torch.inference_mode():
+        output = network(process(images=photo, return_tensors="pt")["pixel_values"])
+    return process, output, (photo.height, photo.width)
+
+
+@pytest.mark.parametrize("kind", BOXES)
+def test_boxes_are_where_the_library_finds_them(
+    kind: str, tmp_path: Path, photos: list[Path]
+) -> None:
+    folder = write_detector(tmp_path / kind, kind)
+    found_at_all = 0
+    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+        process, output, size = of_the_library(folder, path)
+        (found,) = process.post_process_object_detection(
+            output, threshold=0.05, target_sizes=[size]
+        )
+        limits = torch.tensor([size[1], size[0], size[1], size[0]])
+        edges = found["boxes"].clamp(min=0).minimum(limits)
+        expected = [
+            (NUMBERS[label], score, [left, top, right - left, bottom - top])
+            for label, score, (left, top, right, bottom) in zip(
+                found["labels"].tolist(), found["scores"].tolist(), edges.tolist(), strict=True
+            )
+            if NUMBERS[label] is not None
+        ]
+        found_at_all += len(expected)
+        # Of RT-DETR the library takes no more than there are queries.
+        assert len(own) == len(expected) or (kind == "rt_detr" and len(own) > len(expected))
+        for number, score, box in expected:
+            assert any(
+                told["category_id"] == number
+                and told["score"] == pytest.approx(score, abs=1e-4)
+                and told["bbox"] == pytest.approx(box, abs=0.02)
+                for told in own
+            )
+    assert found_at_all
+
+
+def test_masks_are_those_of_the_paper_s_instance_inference(
+    tmp_path: Path, photos: list[Path]
+) -> None:
+    """A query's score times its mask's own certainty; masks by the sign of scaled logits."""
+    folder = write_detector(tmp_path / "mask2former", "mask2former")
+    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+        _, output, size = of_the_library(folder, path)
+        sure = output.class_queries_logits[0].softmax(-1)[:, :-1]
+        logits = torch.nn.functional.interpolate(output.masks_queries_logits, size, mode="bilinear")
+        expected = []
+        for query, mask in enumerate(logits[0]):
+            inside = mask.sigmoid()[mask > 0].mean().item() if (mask > 0).any() else 0.0
+            for label, score in enumerate(sure[query].tolist()):
+                if NUMBERS[label] is not None and score * inside >= 0.05:
+                    area = int((mask > 0).sum())
+                    expected.append((round(score * inside, 4), NUMBERS[label], area))
+        told = [
+            (round(o["score"], 4), o["category_id"], int(coco.area(o["segmentation"]))) for o in own
+        ]
+        assert expected
+        np.testing.assert_allclose(sorted(told), sorted(expected), rtol=0, atol=2e-4)
+
+
+def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path: Path, photos: list[Path]) -> None:
+    own = seen(opened(write_detector(tmp_path, "mask2former")), photos)
+    for path, found in zip(photos, own, strict=True):
+        with Image.open(path) as photo:
+            width, height = photo.size
+        for told in found:
+            assert told["segmentation"]["size"] == [height, width]
+            assert told["bbox"] == coco.toBbox(told["segmentation"]).tolist()
+
+
+@pytest.mark.parametrize("kind", ["detr", "mask2former"])
+def test_pictures_of_one_shape_are_seen_together_as_alone(kind: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (3, 4, 5, 3), np.uint8)
+    paths = [tmp_path / f"{number}.png" for number in range(3)]
+    for path, pixels in zip(paths, noise, strict=True):
+        Image.fromarray(pixels).resize((40, 30)).save(path)
+    own = opened(write_detector(tmp_path / kind, kind))
+    together, alone = seen(own, paths), [seen(own, [path])[0] for path in paths]
+    for a, b in zip(together, alone, strict=True):
+        assert [told["score"] for told in a] == pytest.approx(
+            [told["score"] for told in b], abs=2e-5
+        )
+
+
+@pytest.mark.parametrize("kind", ["detr", "rt_detr", "mask2former"])
+def test_less_certain_ones_are_left_out(kind: str, tmp_path: Path, photos: list[Path]) -> None:
+    folder = write_detector(tmp_path, kind)
+    every = seen(opened(folder, 0.01), photos)
+    scores = np.sort([told["score"] for found in every for told in found])
+    widest = int(np.diff(scores).argmax())
+    middle = float(scores[widest : widest + 2].mean())
+    kept = seen(opened(folder, middle), photos)
+    assert kept == [[told for told in found if told["score"] >= middle] for found in every]
+
+
+# --- label spaces
+
+
+def test_each_of_coco_s_names_is_its_own_number() -> None:
+    assert [coco_number(name) for name in CATEGORIES] == [own.id for own in CATEGORIES.values()]
+
+
+@pytest.mark.parametrize(
+    ("label", "number"),
+    [("motorbike", 4), ("aeroplane", 5), ("tvmonitor", 72), ("Potted_Plant", 64), ("Woman", 1)],
+)
+def test_other_spellings_are_the_same_category(label: str, number: int) -> None:
+    assert coco_number(label) == number
+
+
+@pytest.mark.parametrize("label", ["N/A", "LABEL_1", "bat", "mouse pad", "wall-other-merged", ""])
+def test_what_coco_does_not_have_has_no_number(label: str) -> None:
+    assert coco_number(label) is None
+
+
+def test_spaces_of_80_and_of_91_labels_agree() -> None:
+    """Their numbers differ from the twelfth category on; their names do not."""
+    by_number = {own.id: name for name, own in CATEGORIES.items()}
+    wide = [by_number.get(number, "N/A") for number in range(91)]
+    narrow = coco_numbers(list(CATEGORIES), "m")
+    assert [n for n in coco_numbers(wide, "m") if n is not None] == narrow
+
+
+def test_a_model_that_knows_no_people_is_refused(tmp_path: Path) -> None:
+    folder = write_detector(tmp_path, "detr", ("table", "kite", "dog"))
+    with pytest.raises(DataError, match=r"none of its 3 labels \('table', 'kite', .* is 'person'"):
+        opened(folder)
+
+
+# --- what cannot be loaded
+
+
+def test_a_backbone_s_weights_are_not_fetched(tmp_path: Path) -> None:
+    """Published DETRs ask for them although they hold them."""
+    folder = write_detector(tmp_path, "detr")
+    path = folder / "config.json"
+    told = {**json.loads(path.read_text()), "use_pretrained_backbone": True}
+    path.write_text(json.dumps(told))
+    assert opened(folder).numbers == list(NUMBERS)
+
+
+def test_weights_that_are_no_numbers_are_told(tmp_path: Path, photos: list[Path]) -> None:
+    own = opened(write_detector(tmp_path, "detr"))
+    with torch.no_grad():
+        for weight in own._network.parameters():  # type: ignore[attr-defined]
+            weight.fill_(float("nan"))
+    with pytest.raises(DataError, match="its weights are broken"):
+        seen(own, photos[:1])
+
+
+LOOK = """\
+import json, sys
+from pathlib import Path
+import torch, transformers
+from bias_pipeline.models.detection import KINDS, detector
+from bias_pipeline.models.pretrained import find_pretrained
+from tests.tiny_detectors import write_detector
+torch.set_num_threads(1)
+folder = Path(sys.argv[2])
+if not folder.exists():
+    write_detector(folder, sys.argv[1])
+own = detector(find_pretrained(str(folder), KINDS), 0.05, torch.device("cpu"))
+found = own.describe([own.read(Path(path)) for path in sys.argv[4:]])
+Path(sys.argv[3]).write_text(json.dumps([transformers.__version__, found]))
+"""
+
+
+@pytest.mark.skipif(not OLDEST.is_dir(), reason="`make oldest` installs it and runs this")
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_majors_of_transformers_find_the_same(
+    kind: str, tmp_path: Path, photos: list[Path]
+) -> None:
+    """Written by the older, as published ones are."""
+    folder, told = tmp_path / "model", tmp_path / "found.json"
+    path = os.pathsep.join([str(REPOSITORY), str(OLDEST)])
+    command = [sys.executable, "-c", LOOK, kind, str(folder), str(told), *map(str, photos)]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+    version, found = json.loads(told.read_text())
+    assert version.startswith("4.")
+    for own, other in zip(seen(opened(folder), photos), map(json.loads, found), strict=True):
+        assert [o["category_id"] for o in own] == [o["category_id"] for o in other]
+        for a, b in zip(own, other, strict=True):
+            assert a["score"] == pytest.approx(b["score"], abs=1e-4)
+            assert a["bbox"] == pytest.approx(b["bbox"], abs=0.05)
+
+
+# --- torchvision
+
+
+def random_net(n_classes: int = 91) -> Any:
+    """The smallest network there is."""
+    make_importable()
+    own = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    torch.manual_seed(0)
+    return own.fasterrcnn_mobilenet_v3_large_fpn(
+        weights=None, weights_backbone=None, num_classes=n_classes
+    )
+
+
+def weights(path: Path, change: Any = lambda own: own, n_classes: int = 91) -> Path:
+    """A file of its random weights, changed."""
+    net = random_net(n_classes)
+    torch.save(change(net.state_dict()), path)
+    return path
+
+
+@pytest.mark.slow
+def test_torchvision_s_weights_find_what_torchvision_finds(
+    tmp_path: Path, photos: list[Path]
+) -> None:
+    path, net = weights(tmp_path / "net.pth"), random_net()
+    net.roi_heads.score_thresh = 0.011
+    own = TorchvisionDetector(path, 0.011, CPU)  # which has torchvision compile nothing
+    with Image.open(photos[0]) as photo:
+        pixels = torch.from_numpy(np.asarray(photo.convert("RGB")).copy())
+    with torch.inference_mode():
+        (found,) = net.eval()([pixels.permute(2, 0, 1) / 255])
+    known = {own.id for own in CATEGORIES.values()}
+    expected = sum(label in known for label in found["labels"].tolist())
+    (told,) = seen(own, photos[:1])
+    assert expected
+    assert len(told) == expected
+    assert told[0]["score"] == pytest.approx(
+        max(
+            s
+            for s, n in zip(found["scores"].tolist(), found["labels"].tolist(), strict=True)
+            if n in known
+        ),
+        abs=1e-5,
+    )
+
+
+class Code:
+    """Runs when it is read as a pickle is."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("ran",)
+
+
+def test_other_files_are_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "net.pth"
+
+    def refused(told: str, error: type[Exception] = DataError) -> None:
+        with pytest.raises(error, match=told):
+            TorchvisionDetector(own, 0.1, CPU)
+
+    refused("no such file; fetch torchvision's weights", ResourceError)
+    weights(own, n_classes=3)
+    refused("3 classes, which the file does not name")
+    weights(own, lambda held: {k: v for k, v in held.items() if "rpn" not in k})
+    refused("fits none of fasterrcnn_resnet50_fpn, ")
+    weights(own, lambda held: {"model": held})
+    refused("cls_score.bias' is absent")
+    own.write_bytes(own.read_bytes()[:1000])
+    refused("cut short")
+    own.write_bytes(pickle.dumps(Code()))
+    refused(r"no file of weights|could run code")
+    assert "ran" not in capsys.readouterr().out
