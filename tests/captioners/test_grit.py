@@ -16,7 +16,7 @@ from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.captioners.grit import Grit
 from bias_pipeline.captioners.grit_net import GritNet
 from bias_pipeline.captioners.prompt import Prompt
-from bias_pipeline.captioners.prompted import Answers
+from bias_pipeline.captioners.prompted import Answers, PromptedInputs
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.errors import ResourceError, UsageError
@@ -133,6 +133,32 @@ def test_dropout_is_off_when_it_answers() -> None:
     rows = {k: torch.from_numpy(v) for k, v in items.batch(np.arange(8)).items()}
     assert torch.equal(asked(**rows), asked(**rows))
     assert not torch.equal(asked.train()(**rows), asked(**rows))
+
+
+class Still(Grit):
+    """Without dropout, of which each process draws its own."""
+
+    def build(self, inputs: PromptedInputs) -> GritNet:
+        net = super().build(inputs)
+        for part in net.modules():
+            if isinstance(part, nn.Dropout):
+                part.p = 0.0
+            elif isinstance(part, nn.MultiheadAttention):
+                part.dropout = 0.0
+        return net
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one() -> None:
+    """Within what the order of float32 sums moves."""
+    curves = []
+    for many in ({}, {"devices": 2, "strategy": "ddp"}):
+        flags = {**FLAGS, "precision": "32-true", "max_epochs": 2, **many}
+        own = NeuralProbe(Still(Prompt("gender")), Answers(), Adam(0.001), 32, flags, processes=1)
+        found = own.fit_predict(data(64), [split(64)]).training
+        assert found.world_size == flags["devices"]
+        curves.append([line["train_loss"] for line in found.curves])
+    assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
 def test_where_pictures_are_kept_plays_no_part() -> None:
