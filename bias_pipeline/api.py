@@ -269,7 +269,8 @@ class _Desk:
         return preset({**self.settings, **own, **chosen}, {"dataset": "coco", "logger": None})
 
     def _corpus(self, here: Cell) -> Corpus:
-        key = json.dumps([here.tree["captioner"], here.tree["attribute"]])
+        others = here.tree["metric"].get("others")
+        key = json.dumps([here.tree["captioner"], here.tree["attribute"], others])
         if key not in self._read:
             corpus = read_corpus(here.tree)
             mine = Path(corpus.file).is_relative_to(self.folder.resolve())

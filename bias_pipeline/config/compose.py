@@ -159,7 +159,8 @@ class Cell:
     def corpus(self) -> Corpus:
         """What is scored; read once a process."""
         keys = ("dataset", "attribute", "captioner", "limit")
-        return _corpus(json.dumps({key: self.tree.get(key) for key in keys}))
+        others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
+        return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
 
     def choice(self, group: str) -> str:
         """The name of a choice, empty if it plays no part in the metric."""
@@ -183,16 +184,21 @@ def read_corpus(tree: Mapping[str, Any]) -> Corpus:
     reader = _instantiate(tree["dataset"], "dataset")
     name = tree["captioner"] or reader.captioners()[0]
     attribute = _instantiate(tree["attribute"], "attribute")
-    return corpus_of(reader, str(name), attribute, tree.get("limit"))
+    others = _instantiate(tree["metric"].get("others") or {}, "metric.others")
+    return corpus_of(reader, str(name), attribute, tree.get("limit"), list(others.values()))
 
 
 def corpus_of(
-    dataset: Dataset, captioner: str, attribute: Attribute, limit: int | None = None
+    dataset: Dataset,
+    captioner: str,
+    attribute: Attribute,
+    limit: int | None = None,
+    others: Sequence[Attribute] = (),
 ) -> Corpus:
     """What a data set holds of a captioner, with a warning where words do not fit its language."""
     from bias_pipeline.text.language import language_notes
 
-    found = dataset.read(captioner, attribute, limit)
+    found = dataset.read(captioner, attribute, limit, others)
     return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
 
 

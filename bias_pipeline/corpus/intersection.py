@@ -107,7 +107,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
             f"those labelled for {attribute.both[1].name} have none in common"
         )
     others = np.array([place[first.ids[row]] for row in rows], np.int64)
-    grouping = _product(
+    grouping = crossed(
         [
             replace(corpus.groupings[part.name], codes=corpus.groupings[part.name].codes[chosen])
             for corpus, part, chosen in zip(corpora, attribute.both, (rows, others), strict=True)
@@ -124,8 +124,12 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     )
 
 
-def _product(parts: Sequence[Grouping]) -> Grouping:
-    """Images without a group of either are strata, by what they are in both."""
+def crossed(parts: Sequence[Grouping]) -> Grouping:
+    """The groups of two attributes together; images of no group of either are strata.
+
+    Args:
+        parts: two groupings of the same images.
+    """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)
     codes = np.where(known, first.codes * len(second.names) + second.codes, -1)
@@ -149,3 +153,28 @@ def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
             f"needs {attribute.min_images} (attribute.min_images), or score the two attributes "
             "one by one"
         )
+
+
+def beside(corpus: Corpus, further: Mapping[str, Corpus]) -> Corpus:
+    """A corpus that knows further attributes of its images.
+
+    Args:
+        corpus: what is scored; it keeps its images and their order.
+        further: attribute to the same captioner's corpus read for it. Images that it does not hold
+            belong to none of its groups.
+    """
+    return replace(
+        corpus,
+        groupings={
+            **corpus.groupings,
+            **{
+                name: _at(corpus.ids, own.groupings[name], own.ids) for name, own in further.items()
+            },
+        },
+    )
+
+
+def _at(ids: Sequence[str], grouping: Grouping, known: Sequence[str]) -> Grouping:
+    place = {identifier: row for row, identifier in enumerate(known)}
+    rows = np.array([place.get(identifier, -1) for identifier in ids], np.int64)
+    return replace(grouping, codes=np.where(rows >= 0, grouping.codes[rows], -1))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.intersection import joined
+from bias_pipeline.corpus.intersection import beside, joined
 from bias_pipeline.declared import Configurable
-from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 
 
 class Dataset(Configurable, ABC):
@@ -42,19 +43,36 @@ class Dataset(Configurable, ABC):
             DataError: if a file cannot be scored as it is.
         """
 
-    def read(self, captioner: str, attribute: Attribute, limit: int | None = None) -> Corpus:
+    def read(
+        self,
+        captioner: str,
+        attribute: Attribute,
+        limit: int | None = None,
+        others: Sequence[Attribute] = (),
+    ) -> Corpus:
         """What is scored of a captioner, for an attribute or an intersection.
 
         Args:
             captioner: its name.
             attribute: whose groups count.
             limit: see :func:`bias_pipeline.corpus.limit.limited`.
+            others: attributes that are looked at beside it; those that the data set does not label
+                are left out, those whose labels cannot be read with a note.
 
         Raises:
             BiasPipelineError: see :meth:`load` and
                 :func:`~bias_pipeline.corpus.intersection.joined`.
         """
-        return joined([self.load(captioner, own) for own in attribute.singles], attribute, limit)
+        own = joined([self.load(captioner, own) for own in attribute.singles], attribute, limit)
+        further, notes = {}, []
+        for other in others:
+            if other.name == attribute.name or self.name not in other.labels:
+                continue
+            try:
+                further[other.name] = self.load(captioner, other)
+            except BiasPipelineError as error:
+                notes.append(f"attribute {other.name!r} is not looked at beside it: {error}")
+        return replace(beside(own, further), notes=(*own.notes, *notes)) if others else own
 
     def everyone(self, attribute: Attribute) -> list[str]:
         """The captioners that ``captioner=all`` stands for, under every part of an attribute."""

@@ -23,7 +23,7 @@ from bias_pipeline.vision.people import Crop
 if TYPE_CHECKING:
     from torch import nn
 
-    from bias_pipeline.inference.embedders import DualEncoder
+    from bias_pipeline.inference.embedders import DualEncoder, Normalise
     from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 
 
@@ -106,16 +106,17 @@ class Clip(NetEncoder, FeatureEncoder):
         name = self.named or str(self.of_scenes.made(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
 
-    def dual(self, crop: Crop) -> DualEncoder:
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """Both halves.
 
         Args:
             crop: what of pictures is shown.
+            normalise: whose vectors are of length 1.
         """
         from bias_pipeline.inference.embedders import clip_dual
 
         kept = None if self.cache is None else str(Path(self.cache, "embeddings"))
-        return clip_dual(self.found, crop, self.device, kept)
+        return clip_dual(self.found, crop, self.device, kept, normalise)
 
     @property
     def spec(self) -> Mapping[str, object]:

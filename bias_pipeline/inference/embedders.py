@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from bias_pipeline.models.pretrained import Pretrained, device_of
 from bias_pipeline.vision.people import Crop, look, look_key
 
 FloatArray = npt.NDArray[np.float32]
+Normalise = Literal["both", "texts"]
 
 VERSION = 1  # raise it whenever any vector changes
 _BATCH = 64  # at once
@@ -51,7 +52,9 @@ class DualEncoder:
     texts: Embedder
 
 
-def clip_dual(model: Pretrained, crop: Crop, device: str, cache: str | None) -> DualEncoder:
+def clip_dual(
+    model: Pretrained, crop: Crop, device: str, cache: str | None, normalise: Normalise = "both"
+) -> DualEncoder:
     """A CLIP as a pair of embedders.
 
     Args:
@@ -59,10 +62,10 @@ def clip_dual(model: Pretrained, crop: Crop, device: str, cache: str | None) -> 
         crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
         device: where it computes.
         cache: folder of vectors, None to keep them in memory.
+        normalise: whose vectors are of length 1.
     """
-    return DualEncoder(
-        ClipImages(model, device, cache, crop=crop), ClipQueries(model, device, cache)
-    )
+    images = ClipImages(model, device, cache, crop=crop, normalise=normalise == "both")
+    return DualEncoder(images, ClipQueries(model, device, cache))
 
 
 @dataclass(frozen=True)
@@ -100,17 +103,20 @@ class ClipImages(_Clip):
 
     Attributes:
         crop: what of pictures is shown.
+        normalise: whether vectors are of length 1.
     """
 
     crop: Crop = "none"
+    normalise: bool = True
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests."""
-        return {**super().spec, "source": "pictures"}
+        raw = {} if self.normalise else {"normalise": False}
+        return {**super().spec, "source": "pictures", **raw}
 
     def embed(self, items: Pictures, /) -> FloatArray:
-        """(N, D) vectors of length 1 of pictures, each of which is there.
+        """(N, D) vectors of pictures, each of which is there.
 
         Raises:
             BiasPipelineError: if a picture cannot be read, or the model cannot be loaded.
@@ -125,7 +131,7 @@ class _Shown:
     n_cut = 0
 
     def __init__(self, how: ClipImages, pictures: Pictures, keys: Sequence[str]) -> None:
-        self.net = _photos(how.model, how.device)
+        self.net = _photos(how.model, how.device, how.normalise)
         self.pictures, self.crop = pictures, how.crop
         self.rows = {key: row for row, key in enumerate(keys)}
 
@@ -169,9 +175,9 @@ class _Read:
 
 
 @lru_cache(maxsize=1)
-def _photos(model: Pretrained, device: str) -> ClipPhotos:
+def _photos(model: Pretrained, device: str, normalise: bool) -> ClipPhotos:
     """The model that was asked last."""
-    return ClipPhotos(model, device_of(device), normalize=True)
+    return ClipPhotos(model, device_of(device), normalize=normalise)
 
 
 @lru_cache(maxsize=1)

@@ -83,6 +83,14 @@ FOULDS_2020 = Source(
     2020,
     "ICDE",
 )
+GEYIK_2019 = Source(
+    "geyik2019",
+    ("Geyik, Sahin Cem", "Ambler, Stuart", "Kenthapadi, Krishnaram"),
+    "Fairness-Aware Ranking in Search & Recommendation Systems with Application to LinkedIn Talent "
+    "Search",
+    2019,
+    "KDD",
+)
 HENDRICKS_2018 = Source(
     "hendricks2018snowboard",
     (
@@ -179,6 +187,13 @@ WANG_2021 = Source(
     "Directional Bias Amplification",
     2021,
     "ICML",
+)
+WANG_2021_QUERIES = Source(
+    "wang2021queries",
+    ("Wang, Jialu", "Liu, Yang", "Wang, Xin Eric"),
+    "Are Gender-Neutral Queries Really Gender-Neutral? Mitigating Gender Bias in Image Search",
+    2021,
+    "EMNLP",
 )
 ZHAO_2017 = Source(
     "zhao2017mals",

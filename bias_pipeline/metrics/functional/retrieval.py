@@ -6,13 +6,14 @@ Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, secti
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Ties = Literal["stable", "all", "expected"]
 
 _BLOCK = 65_536  # images whose similarities are in memory at once
 _ENUMERATED = 200_000  # ways to fill the top that are listed one by one
@@ -100,7 +101,14 @@ def _largest(scores: npt.NDArray[np.float32], count: int) -> IntArray:
     return np.flatnonzero(kept).reshape(len(scores), count) % scores.shape[1]
 
 
-def weighted_counts(weights: FloatArray, groups: IntArray, n_groups: int, k: int) -> FloatArray:
+def weighted_counts(
+    weights: FloatArray,
+    groups: IntArray,
+    n_groups: int,
+    k: int,
+    ties: Ties = "stable",
+    blocks: IntArray | None = None,
+) -> FloatArray:
     """(B, N) how many of the first k of a ranking belong to each group.
 
     Args:
@@ -109,15 +117,77 @@ def weighted_counts(weights: FloatArray, groups: IntArray, n_groups: int, k: int
         groups: (M,) the items' groups.
         n_groups: N.
         k: depth.
+        ties: what of equally near items counts where only some have room: ``stable``: the first of
+            them; ``expected``: of each as much as it would on average in all their orders; ``all``:
+            each of them, so there may be more than k.
+        blocks: (M,) numbers from 0 on that equally near items share; None: none are.
 
     Example:
         >>> weighted_counts(np.array([[1.0, 0.0, 2.0]]), np.array([0, 1, 1]), 2, 2)
         array([[1., 1.]])
+        >>> tied = {"ties": "expected", "blocks": np.array([0, 1, 1])}
+        >>> weighted_counts(np.ones((1, 3)), np.array([0, 0, 1]), 2, 2, **tied)
+        array([[1.5, 0.5]])
     """
-    reached = np.minimum(np.cumsum(weights, axis=1), k)
-    counted = np.diff(reached, axis=1, prepend=0.0)
+    if blocks is None or ties == "stable":
+        reached = np.minimum(np.cumsum(weights, axis=1), k)
+        counted = np.diff(reached, axis=1, prepend=0.0)
+    else:
+        totals = np.add.reduceat(weights, _starts(blocks), axis=1)
+        room = np.clip(k - (np.cumsum(totals, axis=1) - totals), 0.0, totals)
+        part = np.divide(room, totals, out=np.zeros(totals.shape), where=totals > 0)
+        counted = weights * (np.ceil(part) if ties == "all" else part)[:, blocks]
     found: FloatArray = counted @ np.eye(n_groups)[groups]
     return found
+
+
+def weighted_places(
+    weights: FloatArray,
+    groups: IntArray,
+    n_groups: int,
+    k: int,
+    ties: Ties = "stable",
+    blocks: IntArray | None = None,
+) -> FloatArray:
+    """(B, L, N) which group is at each of the first places of a ranking.
+
+    A line a place with 1 for its group, or, with ``ties=expected``, the shares of those that are
+    equally near; 0 throughout where there is nobody. L is k, and more where ``ties=all`` adds some.
+
+    Args:
+        weights: see :func:`weighted_counts`; whole numbers.
+        groups: see there.
+        n_groups: see there.
+        k: see there.
+        ties: see there.
+        blocks: see there.
+
+    Example:
+        >>> weighted_places(np.array([[2.0, 1.0]]), np.array([1, 0]), 2, 3)[0].tolist()
+        [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
+    """
+    own = np.eye(n_groups)[groups]
+    lengths = np.minimum(weights.sum(axis=1), k)
+    if blocks is not None and ties == "all":
+        lengths = weighted_counts(weights, groups, n_groups, k, ties, blocks).sum(axis=1)
+    ends = np.cumsum(weights.sum(axis=1))
+    items = np.repeat(np.tile(np.arange(len(groups)), len(weights)), weights.ravel().astype(int))
+    steps = np.arange(int(lengths.max(initial=0)))
+    places = (ends - weights.sum(axis=1)).astype(int)[:, None] + steps
+    there = steps < lengths[:, None]
+    chosen = items[np.where(there, places, 0)] if len(items) else np.zeros(there.shape, int)
+    found = own[chosen]
+    if blocks is not None and ties == "expected":
+        starts = _starts(blocks)
+        totals = np.add.reduceat(weights, starts, axis=1)[..., None]
+        sums = np.add.reduceat(weights[..., None] * own, starts, axis=1)
+        means = np.divide(sums, totals, out=np.zeros(sums.shape), where=totals > 0)
+        found = np.take_along_axis(means, blocks[chosen][..., None], axis=1)
+    return np.where(there[..., None], found, 0.0)
+
+
+def _starts(blocks: IntArray) -> IntArray:
+    return np.flatnonzero(np.diff(blocks, prepend=-1))
 
 
 class FairRanker(NamedTuple):
@@ -157,18 +227,32 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
         >>> fair_ranker(np.array([3, 3]), 6).expected
         1.0
     """
-    from scipy import stats
-
     total = int(sizes.sum())
     if not 1 <= k <= total:
         raise ValueError(f"k {k} is not from 1 to {total}")
+    expected = expected_entropy(sizes, k)
+    values, chances = _listed(sizes, k) if _is_short(sizes, k) else _drawn(sizes, k)
+    low, high = ends(values, chances, level)
+    return FairRanker(expected, min(low, expected), max(high, expected))
+
+
+def expected_entropy(sizes: IntArray, k: int) -> float:
+    """The expectation alone of what :func:`fair_ranker` has, exact.
+
+    Args:
+        sizes: (N,) images of each group.
+        k: depth, at most all images.
+
+    Example:
+        >>> round(expected_entropy(np.array([500, 500]), 100), 3)
+        0.993
+    """
+    from scipy import stats
+
     counts = np.arange(k + 1)
     terms = -_plogp(counts / k) / math.log(len(sizes))
-    laws = [stats.hypergeom(total, int(size), k).pmf(counts) for size in sizes]
-    expected = float(sum(law @ terms for law in laws))
-    values, chances = _listed(sizes, k) if _is_short(sizes, k) else _drawn(sizes, k)
-    low, high = _ends(values, chances, level)
-    return FairRanker(min(expected, 1.0), min(low, expected), max(high, expected))
+    laws = [stats.hypergeom(int(sizes.sum()), int(size), k).pmf(counts) for size in sizes]
+    return min(float(sum(law @ terms for law in laws)), 1.0)
 
 
 def _is_short(sizes: IntArray, k: int) -> bool:
@@ -196,7 +280,14 @@ def _drawn(sizes: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
     return normalised_entropy(draws.astype(np.float64)), np.full(_DRAWN, 1 / _DRAWN)
 
 
-def _ends(values: FloatArray, chances: FloatArray, level: float) -> tuple[float, float]:
+def ends(values: FloatArray, chances: FloatArray, level: float) -> tuple[float, float]:
+    """The ends of the middle of a law.
+
+    Args:
+        values: (W,) in any order.
+        chances: (W,) of each.
+        level: how much of it lies between them.
+    """
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(chances[order])
     tail = (1 - level) / 2

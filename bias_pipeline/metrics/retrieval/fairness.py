@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.debias.base import Debias, Examples
@@ -21,17 +21,20 @@ from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.clip import Clip
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.inference.embedders import DualEncoder, Normalise
 from bias_pipeline.io.hashing import stream
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
-from bias_pipeline.metrics.functional.retrieval import FairRanker, fair_ranker
+from bias_pipeline.metrics.functional.retrieval import FairRanker, Ties, fair_ranker
+from bias_pipeline.metrics.functional.skew import Floor, Log, Target
 from bias_pipeline.metrics.parts import SCORE, PartName
 from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
+from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
-from bias_pipeline.metrics.sources import CHEN_2022
+from bias_pipeline.metrics.retrieval.skew import Skews
+from bias_pipeline.metrics.retrieval.table import lines_of, named
+from bias_pipeline.metrics.sources import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
-from bias_pipeline.stats.compare import holm
 from bias_pipeline.vision.people import Crop
 
 IntArray = npt.NDArray[np.int64]
@@ -51,6 +54,12 @@ class RetrievalFairness(Metric):
       draws 100 of 7 groups blindly never draws them evenly. Groups of unequal size lower it
       further. Its interval is that of one query. ``score`` is tested against its value, and every
       concept too; two attributes compare by what they fall short of it.
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same of every other attribute that the data
+      set knows, and of every two together: what takes one out of vectors can bring another forth.
+    * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and of two groups ``skew:bias``: the
+      means over queries of MaxSkew, MinSkew, NDKL, the divergence of the top, and Bias@k, each with
+      ``null:skew:...``. Codes differ in how they read them; every choice is a parameter, and
+      ``+experiment=retrieval_oxai`` and the like set those of one code.
     * ``recall:image@k``, ``recall:text@k``: where people's captions are there, the share of them
       whose own picture is among the k nearest, and of pictures whose own caption is.
 
@@ -65,6 +74,17 @@ class RetrievalFairness(Metric):
         split: what is fitted to, and what is retrieved from.
         stats: how intervals over images are made.
         k: how many images each query retrieves; the paper's 100.
+        normalise: ``both``: pictures and queries are of length 1; ``texts``: pictures are as long
+            as the model makes them, and the longer ones come first.
+        target: what shares at the top are set against in skews: ``uniform``, or those of the
+            ``dataset``.
+        ties: what of equally near pictures counts where only some have room: ``stable``: the first
+            in an order drawn by their ids; ``all`` of them, still over k; ``expected``: of each as
+            much as on average in all orders.
+        log: base of skews and divergences.
+        floor: what stands in skews for a group that is not at the top, see
+            :func:`~bias_pipeline.metrics.functional.skew.skews`.
+        others: attributes that are looked at beside it.
         crop: ``person``: the largest person of a picture where the data set says where people are,
             else all of it; ``none``: all of it. The paper's pictures are faces.
         concepts: what is asked for; None: the data set's own tasks where they are known
@@ -82,15 +102,19 @@ class RetrievalFairness(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="retrieval_fairness",
         title="Retrieval fairness",
-        version=1,
+        version=2,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
         direction="higher is fairer; below null, queries that name no group prefer one",
         family="retrieval",
         question="retrieval",
-        sources={CHEN_2022: "section 3.1"},
-        ours="the null is",
+        sources={
+            CHEN_2022: "section 3.1",
+            GEYIK_2019: "section 3.3",
+            WANG_2021_QUERIES: "section 3",
+        },
+        ours="nulls are",
         needs=(PICTURES,),
         cost=Cost(per_caption=0.0),
         says={"score": "queries that name no {attribute} retrieve one more than others"},
@@ -110,6 +134,12 @@ class RetrievalFairness(Metric):
         template: Line = "a photo of a {concept}",
         recall: Sequence[Count] = (1, 5, 10),
         recall_images: Count = 1000,
+        normalise: Normalise = "both",
+        target: Target = "dataset",
+        ties: Ties = "stable",
+        log: Log = "e",
+        floor: Floor = "1/k",
+        others: Mapping[str, Attribute] | None = None,
     ) -> None:
         if not isinstance(encoder, Clip):
             raise UsageError(
@@ -124,6 +154,13 @@ class RetrievalFairness(Metric):
         self.split, self.stats = split, stats
         self.k, self.crop, self.template = k, crop, template
         self.concepts, self.depths, self.recall_images = concepts, tuple(recall), recall_images
+        self.normalise, self.ties = normalise, ties
+        self.skews, self.others = Skews(target, log, floor), others or {}
+        if normalise == "texts" and debias.sides and debias.renormalise:
+            raise UsageError(
+                "metric.normalise=texts leaves pictures as long as they are, which "
+                "debias.renormalise=true undoes; set debias.renormalise=false"
+            )
 
     def require(self) -> None:
         """See the base."""
@@ -170,10 +207,15 @@ class RetrievalFairness(Metric):
                 "or a larger split.test_share"
             )
         asked = self._asked(corpus)
-        seen = _Seen(corpus, self.attribute.name, self.encoder.dual(self.crop))
+        seen = _Seen(
+            corpus,
+            self.attribute.name,
+            self.encoder.dual(self.crop, self.normalise),
+            other_groupings(corpus, self.attribute),
+        )
         retrieved = [self._retrieved(seen, split, asked) for split in splits]
-        ranked = [own for own, _ in retrieved]
-        recalls = [own for _, own in retrieved if own is not None]
+        ranked = [own.ranked for own in retrieved]
+        recalls = [own.recall for own in retrieved if own.recall is not None]
         nulls = [fair_ranker(own.sizes, self.k, self.stats.level) for own in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
         found = self._estimates(ranked, tuple(asked), corpus, null)
@@ -186,12 +228,17 @@ class RetrievalFairness(Metric):
             )
             for name, own, neutral in self._parts(found, null)
         }
-        shares = np.mean([own.shares for own in ranked], axis=0)  # (C, K)
-        lines = _lines(found, shares, seen.names, null, asked)
+        parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage))
+        others = [own.others for own in retrieved]
+        parts |= other_parts(others, corpus, self.stats, seen.others, tested)
+        lines = lines_of(found, ranked, seen.names, null, asked, self.skews)
         return Score(
             parts,
             audit=self._audit(ranked, null, seen, asked),
-            notes=self._notes(lines, null, fewest, corpus),
+            notes=[
+                *self._notes(lines, null, fewest, corpus),
+                *self._omitted(parts, seen, ranked),
+            ],
             tables={CONCEPTS: lines},
         )
 
@@ -204,9 +251,7 @@ class RetrievalFairness(Metric):
             for name in self.concepts
         }
 
-    def _retrieved(
-        self, seen: _Seen, split: Split, asked: Concepts
-    ) -> tuple[Ranked, Recall | None]:
+    def _retrieved(self, seen: _Seen, split: Split, asked: Concepts) -> _Retrieved:
         """What is retrieved from one seed's part, the debiasing fitted to the other."""
         wanted = self.debias.sides
         examples = {side: self._examples(seen, split, side) for side in wanted}
@@ -215,8 +260,11 @@ class RetrievalFairness(Metric):
         rows = split.test[order]
         queries = dual.texts.embed(list(asked.values()))
         pictures = dual.images.embed(seen.pictures(rows))
-        ranked = Ranked.of(queries, pictures, rows, seen.codes[rows], len(seen.names), self.k)
-        return ranked, self._recall(seen, dual, rows, pictures)
+        ranked = Ranked.of(
+            queries, pictures, rows, seen.codes[rows], len(seen.names), self.k, self.ties
+        )
+        others = ranked_others(queries, pictures, rows, seen.others, ranked)
+        return _Retrieved(ranked, others, self._recall(seen, dual, rows, pictures))
 
     def _recall(
         self, seen: _Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
@@ -291,14 +339,26 @@ class RetrievalFairness(Metric):
             "encoder": dict(seen.dual.images.spec),
         }  # fmt: skip
 
+    def _omitted(
+        self, parts: Mapping[str, Part], seen: _Seen, ranked: Sequence[Ranked]
+    ) -> list[str]:
+        """What is not among the parts, and why."""
+        few = [name for name in seen.others if f"other:{name}" not in parts]
+        found = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
+        if any(own.cut for own in ranked):
+            found.append(
+                f"equally near pictures are at the end of the first {self.k}: with "
+                f"metric.ties={self.ties} skews have no null"
+            )
+        return found
+
     def _notes(
         self, lines: Sequence[Mapping[str, object]], null: FairRanker, n: int, corpus: Corpus
     ) -> list[str]:
         found = [
             f"a ranker to whom groups are nothing has {null.expected:.1%} "
             f"[{null.low:.1%}, {null.high:.1%} for one query] at k={self.k} of {n} images (null)",
-            f"least alike: {_named(lines[:_SHOWN])}; "
-            f"most alike: {_named(lines[: -_SHOWN - 1 : -1])}",
+            f"least alike: {named(lines[:_SHOWN])}; most alike: {named(lines[: -_SHOWN - 1 : -1])}",
         ]
         if 2 * self.k > n:
             found.append(
@@ -312,12 +372,22 @@ class RetrievalFairness(Metric):
 
 
 @dataclass(frozen=True, eq=False)
+class _Retrieved:
+    """What one seed's queries retrieve."""
+
+    ranked: Ranked
+    others: Mapping[str, Ranked]
+    recall: Recall | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Seen:
     """A corpus as an encoder sees it."""
 
     corpus: Corpus
     attribute: str
     dual: DualEncoder
+    others: Mapping[str, Grouping]
 
     @property
     def codes(self) -> IntArray:
@@ -330,45 +400,3 @@ class _Seen:
     def pictures(self, rows: IntArray) -> Pictures:
         assert self.corpus.pictures is not None
         return self.corpus.pictures.take(rows)
-
-
-def _lines(
-    found: Mapping[PartName, Estimate],
-    shares: npt.NDArray[np.float64],
-    groups: Sequence[str],
-    null: FairRanker,
-    asked: Concepts,
-) -> list[dict[str, object]]:
-    """A line a concept, the least alike first: entropy, null, and whom it retrieves."""
-    adjusted = holm([own.p_value for name, own in found.items() if name.object])
-    lines = [
-        {
-            "concept": name.object,
-            "query": asked[name.object],
-            "fairness": own.value,
-            "ci_low": max(own.ci_low, 0.0),
-            "ci_high": min(own.ci_high, 1.0),
-            "null": null.expected,
-            "below_null": null.expected - own.value,
-            "p_value": own.p_value,
-            "p_holm": p_holm,
-            **{f"share:{group}": share for group, share in zip(groups, line, strict=True)},
-        }
-        for (name, own), p_holm, line in zip(
-            ((name, own) for name, own in found.items() if name.object),
-            adjusted,
-            shares.tolist(),
-            strict=True,
-        )
-    ]
-    return sorted(lines, key=lambda line: (line["fairness"], line["concept"]))
-
-
-def _named(lines: Sequence[Mapping[str, object]]) -> str:
-    """Concepts, each with the group it retrieves most."""
-    told = []
-    for line in lines:
-        shares = {key[6:]: own for key, own in line.items() if key.startswith("share:")}
-        group = max(shares, key=lambda name: float(str(shares[name])))
-        told.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
-    return ", ".join(told)

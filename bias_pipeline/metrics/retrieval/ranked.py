@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.metrics.functional.retrieval import (
+    Ties,
     normalised_entropy,
     top_ranks,
     weighted_counts,
+    weighted_places,
 )
+from bias_pipeline.metrics.functional.skew import Log, ndkl
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -28,18 +32,28 @@ class Ranked:
         groups: (C, M) the images' groups.
         sizes: (K,) images of each group that are retrieved from.
         k: depth.
+        ties: see :func:`~bias_pipeline.metrics.functional.retrieval.weighted_counts`.
+        blocks: (C, M) numbers that equally near images share; None: nobody asks.
     """
 
     images: IntArray
     groups: IntArray
     sizes: IntArray
     k: int
+    ties: Ties = "stable"
+    blocks: IntArray | None = None
 
     @classmethod
     def of(
-        cls, queries: Vectors, pictures: Vectors, rows: IntArray, codes: IntArray, n_groups: int,
+        cls,
+        queries: Vectors,
+        pictures: Vectors,
+        rows: IntArray,
+        codes: IntArray,
+        n_groups: int,
         k: int,
-    ) -> Ranked:  # fmt: skip
+        ties: Ties = "stable",
+    ) -> Ranked:
         """Rank pictures for each query.
 
         Args:
@@ -49,30 +63,101 @@ class Ranked:
             codes: (N,) their groups.
             n_groups: K.
             k: depth.
+            ties: see the class.
         """
         # An image counts Poisson(1) times: so many, but for one resampling in a thousand million,
         # hold k. Where fewer do, what there is counts.
         depth = min(len(rows), k + math.ceil(6 * math.sqrt(k)) + 10)
-        top = top_ranks(queries, pictures, depth)
-        return cls(rows[top], codes[top], np.bincount(codes, minlength=n_groups), k)
+        top, blocks = top_ranks(queries, pictures, depth), None
+        if ties != "stable":
+            blocks = tied(queries, pictures, top)
+            while depth < len(rows) and (blocks[:, k - 1] == blocks[:, -1]).any():
+                depth = min(len(rows), 2 * depth)  # until all that tie with the k-th are there
+                top = top_ranks(queries, pictures, depth)
+                blocks = tied(queries, pictures, top)
+        sizes = np.bincount(codes, minlength=n_groups)
+        return cls(rows[top], codes[top], sizes, k, ties, blocks)
+
+    @property
+    def cut(self) -> bool:
+        """Whether some query has no one set of k: equally near images are at its end."""
+        if self.blocks is None or self.blocks.shape[1] == self.k:
+            return False
+        return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())
 
     @property
     def shares(self) -> FloatArray:
-        """(C, K) the groups' shares of the first k."""
-        tops = self.groups[:, : self.k]
-        counts = np.stack([(tops == group).sum(axis=1) for group in range(len(self.sizes))], axis=1)
-        return np.asarray(counts / self.k)
+        """(C, K) the groups' shares of the top."""
+        counts = self.counts(np.ones((1, self.images.shape[1])))[0]
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
-    def entropies(self, weights: FloatArray, rows: IntArray) -> FloatArray:
-        """(B, C) normalised entropies at k, images weighted.
+    def counts(self, weights: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """(B, C, K) images of each group at the top, images weighted.
 
         Args:
             weights: (B, I) how often each image counts.
-            rows: (I,) rows of the corpus, ascending, all that are ranked among them.
+            rows: (I,) rows of the corpus, ascending, all that are ranked among them; None: the
+                weights are those of places, for all queries.
         """
-        places = np.searchsorted(rows, self.images)
         found = [
-            normalised_entropy(weighted_counts(weights[:, own], groups, len(self.sizes), self.k))
-            for own, groups in zip(places, self.groups, strict=True)
+            weighted_counts(own, groups, len(self.sizes), self.k, self.ties, blocks)
+            for own, groups, blocks in self._weighted(weights, rows)
         ]
         return np.stack(found, axis=1)
+
+    def entropies(self, weights: FloatArray, rows: IntArray) -> FloatArray:
+        """(B, C) normalised entropies of the top, images weighted.
+
+        Args:
+            weights: see :meth:`counts`.
+            rows: see there.
+        """
+        return normalised_entropy(self.counts(weights, rows))
+
+    def ndkl(
+        self, weights: FloatArray, rows: IntArray | None, target: FloatArray, log: Log
+    ) -> FloatArray:
+        """(B, C) :func:`~bias_pipeline.metrics.functional.skew.ndkl` of the top, images weighted.
+
+        Args:
+            weights: see :meth:`counts`.
+            rows: see there.
+            target: (K,).
+            log: base.
+        """
+        found = [
+            ndkl(
+                weighted_places(own, groups, len(self.sizes), self.k, self.ties, blocks),
+                target,
+                self.k,
+                log,
+            )
+            for own, groups, blocks in self._weighted(weights, rows)
+        ]
+        return np.stack(found, axis=1)
+
+    def _weighted(
+        self, weights: FloatArray, rows: IntArray | None
+    ) -> Iterator[tuple[FloatArray, IntArray, IntArray | None]]:
+        """Query by query the weights of its places, their groups and blocks."""
+        for query, (images, groups) in enumerate(zip(self.images, self.groups, strict=True)):
+            own = weights if rows is None else weights[:, np.searchsorted(rows, images)]
+            yield own, groups, None if self.blocks is None else self.blocks[query]
+
+
+def tied(queries: Vectors, pictures: Vectors, top: IntArray) -> IntArray:
+    """(C, M) numbers from 0 on that equally near pictures of a ranking share.
+
+    Args:
+        queries: (C, D).
+        pictures: (N, D).
+        top: (C, M) the nearest, the nearest first.
+
+    Example:
+        >>> one = np.ones((1, 2), np.float32)
+        >>> pictures = np.array([[1, 0], [0, 1], [0, 0]], np.float32)
+        >>> tied(one, pictures, np.array([[0, 1, 2]])).tolist()
+        [[0, 0, 1]]
+    """
+    near = np.stack([pictures[own] @ query for own, query in zip(top, queries, strict=True)])
+    return np.cumsum(np.diff(near, axis=1, prepend=near[:, :1]) != 0, axis=1)

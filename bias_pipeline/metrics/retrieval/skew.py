@@ -1,0 +1,147 @@
+"""MaxSkew, MinSkew, Bias@k, NDKL and divergence of rankings, every choice a parameter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.functional import fair_skew
+from bias_pipeline.metrics.functional.retrieval import FairRanker
+from bias_pipeline.metrics.functional.skew import (
+    Floor,
+    Log,
+    Target,
+    bias_at,
+    divergence,
+    skews,
+    target_shares,
+)
+from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+MAX, MIN, BIAS, NDKL, KL = (
+    PartName("skew", detail=name) for name in ("max", "min", "bias", "ndkl", "kl")
+)
+
+
+@dataclass(frozen=True)
+class Skews:
+    """How skews are read; see :mod:`bias_pipeline.metrics.functional.skew`.
+
+    Attributes:
+        target: what the groups' shares at the top should be.
+        log: base.
+        floor: what stands for a share of 0.
+    """
+
+    target: Target
+    log: Log
+    floor: Floor
+
+    def values(
+        self, ranked: Ranked, weights: FloatArray, rows: IntArray | None = None
+    ) -> dict[PartName, FloatArray]:
+        """Name to (B, C) numbers of each query, images weighted.
+
+        Args:
+            ranked: the rankings.
+            weights: see :meth:`Ranked.counts`.
+            rows: see there.
+        """
+        wanted, k = target_shares(ranked.sizes, self.target), ranked.k
+        counts = ranked.counts(weights, rows)
+        own = skews(counts, wanted, k, self.floor, self.log)
+        some = own[..., wanted > 0]
+        found = {
+            MAX: some.max(axis=-1),
+            MIN: some.min(axis=-1),
+            NDKL: ranked.ndkl(weights, rows, wanted, self.log),
+            KL: divergence(counts, wanted, k, self.log),
+        }
+        return found | ({BIAS: bias_at(counts)} if len(wanted) == 2 else {})
+
+    def parts(
+        self, ranked: Sequence[Ranked], corpus: Corpus, stats: Bootstrap, tested: tuple[int, float]
+    ) -> dict[str, Part]:
+        """The means over queries, each with what a ranker has to whom groups are nothing.
+
+        Args:
+            ranked: of each seed.
+            corpus: whose rows they are.
+            stats: how intervals are made.
+            tested: how many images are retrieved from, and their share of those in a group.
+        """
+        rows = np.unique(np.concatenate([own.images.ravel() for own in ranked]))
+
+        def evaluate(weights: FloatArray) -> Mapping[PartName, FloatArray]:
+            found = [self.values(own, weights, rows) for own in ranked]
+            return {
+                name: np.stack([own[name].mean(axis=1) for own in found], axis=-1)
+                for name in found[0]
+            }
+
+        nulls = self._nulls(ranked, stats.level)
+        found: dict[str, Part] = {}
+        for name, own in stats.estimate_weighted(corpus.keys[rows], evaluate).items():
+            null = nulls[name]
+            beside_null = own if math.isnan(null.expected) else against(own, null.expected)
+            unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])
+            found[name] = Part(beside_null, unit, *tested, math.nan, span, null.expected)
+            if not math.isnan(null.expected):
+                fair = Estimate(
+                    null.expected, math.nan, math.nan, null.low, null.high, math.nan, n_seeds=0
+                )
+                found[PartName("null", detail=name)] = Part(fair, unit, *tested, math.nan, span)
+        return found
+
+    @property
+    def _unit(self) -> str:
+        return "nats" if self.log == "e" else "bits"
+
+    def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
+        """The means over seeds; NaN where equally near images leave no one top of k."""
+        if any(own.cut for own in ranked):
+            absent = FairRanker(math.nan, math.nan, math.nan)
+            return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)
+        laws = [_laws(self, tuple(own.sizes.tolist()), own.k, level) for own in ranked]
+        return {
+            name: FairRanker(*np.mean([own[name] for own in laws], axis=0).tolist())
+            for name in laws[0]
+        }
+
+
+_RANGES = {
+    MAX: (0.0, math.inf),
+    MIN: (-math.inf, math.inf),  # a floor can lift it above 0
+    NDKL: (0.0, math.inf),
+    KL: (0.0, math.inf),
+}
+
+
+@lru_cache(maxsize=64)
+def _laws(how: Skews, sizes: tuple[int, ...], k: int, level: float) -> dict[PartName, FairRanker]:
+    of, nan = np.array(sizes), math.nan
+    wanted = target_shares(of, how.target)
+    ends = {
+        name: fair_skew.fair_extreme(
+            of, wanted, k, how.floor, how.log, largest=name == MAX, level=level
+        )
+        for name in (MAX, MIN)
+    }
+    means: Mapping[PartName, Callable[..., float]] = {
+        NDKL: fair_skew.fair_ndkl,
+        KL: fair_skew.fair_divergence,
+    }
+    rest = {name: FairRanker(own(of, wanted, k, how.log), nan, nan) for name, own in means.items()}
+    two = {BIAS: fair_skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
+    return {**ends, **rest, **two}

@@ -1,0 +1,80 @@
+"""What each query retrieves: a line a query, and in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bias_pipeline.metrics.functional.retrieval import FairRanker
+from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.retrieval.concepts import Concepts
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.skew import Skews
+from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.compare import holm
+
+
+def lines_of(
+    found: Mapping[PartName, Estimate],
+    ranked: Sequence[Ranked],
+    groups: Sequence[str],
+    null: FairRanker,
+    asked: Concepts,
+    skews: Skews,
+) -> list[dict[str, object]]:
+    """A line a concept, the least alike first: entropy, null, skews, and whom it retrieves.
+
+    Args:
+        found: the estimates, those of concepts among them.
+        ranked: of each seed.
+        groups: the K names.
+        null: what a ranker has to whom groups are nothing.
+        asked: the queries.
+        skews: how they are read.
+    """
+    shares = np.mean([own.shares for own in ranked], axis=0)  # (C, K)
+    beside = _means(ranked, skews)
+    adjusted = holm([own.p_value for name, own in found.items() if name.object])
+    lines = [
+        {
+            "concept": name.object,
+            "query": asked[name.object],
+            "fairness": own.value,
+            "ci_low": max(own.ci_low, 0.0),
+            "ci_high": min(own.ci_high, 1.0),
+            "null": null.expected,
+            "below_null": null.expected - own.value,
+            "p_value": own.p_value,
+            "p_holm": p_holm,
+            **{f"share:{group}": share for group, share in zip(groups, line, strict=True)},
+            **more,
+        }
+        for (name, own), p_holm, line, more in zip(
+            ((name, own) for name, own in found.items() if name.object),
+            adjusted,
+            shares.tolist(),
+            beside,
+            strict=True,
+        )
+    ]
+    return sorted(lines, key=lambda line: (line["fairness"], line["concept"]))
+
+
+def named(lines: Sequence[Mapping[str, object]]) -> str:
+    """Concepts, each with the group it retrieves most."""
+    told = []
+    for line in lines:
+        shares = {key[6:]: own for key, own in line.items() if key.startswith("share:")}
+        group = max(shares, key=lambda name: float(str(shares[name])))
+        told.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
+    return ", ".join(told)
+
+
+def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
+    """The skews of each query, the mean over seeds."""
+    seeds = [skews.values(own, np.ones((1, own.images.shape[1]))) for own in ranked]
+    return [
+        {str(name): float(np.mean([own[name][0, query] for own in seeds])) for name in seeds[0]}
+        for query in range(len(ranked[0].images))
+    ]
