@@ -75,30 +75,49 @@ def top_ranks(
     """
     if not 1 <= depth <= len(items):
         raise ValueError(f"depth {depth} is not from 1 to {len(items)}")
-    rows = np.empty((len(queries), 0), np.int64)
-    scores = np.empty((len(queries), 0), np.float32)
+    best: list[tuple[IntArray, npt.NDArray[np.float32]]] = []
     for start in range(0, len(items), _BLOCK):
-        block = np.asarray(items[start : start + _BLOCK])
-        near = queries @ block.T
-        kept = _largest(near, min(depth, len(block)))
-        rows = np.concatenate([rows, kept + start], axis=1)
-        scores = np.concatenate([scores, np.take_along_axis(near, kept, 1)], axis=1)
-        best = _largest(scores, min(depth, scores.shape[1]))
-        rows = np.take_along_axis(rows, best, 1)
-        scores = np.take_along_axis(scores, best, 1)
-    order = np.lexsort((rows, -scores), axis=1)
-    return np.take_along_axis(rows, order, 1)
+        near = queries @ np.asarray(items[start : start + _BLOCK]).T
+        best = _merged(best, near, start, depth)
+    rows, scores = (np.stack(own) for own in zip(*best, strict=True))
+    return np.take_along_axis(rows, np.lexsort((rows, -scores), axis=1), 1)
+
+
+def _merged(
+    best: list[tuple[IntArray, npt.NDArray[np.float32]]],
+    near: npt.NDArray[np.float32],
+    start: int,
+    depth: int,
+) -> list[tuple[IntArray, npt.NDArray[np.float32]]]:
+    """Of each query the rows, ascending, and similarities of the nearest so far and of a block.
+
+    What is not nearer than the last of enough is passed over: a later one of equal ones comes
+    after it, and few of a block are nearer, so most is only compared once.
+    """
+    if not best or len(best[0][0]) < depth:
+        hits = np.ones(near.shape, bool)
+    else:
+        hits = near > np.array([own.min() for _, own in best], np.float32)[:, None]
+    found = []
+    for query, own in enumerate(hits):
+        places = np.flatnonzero(own)
+        rows, scores = places + start, near[query, places]
+        if best:
+            rows, scores = (
+                np.concatenate(two) for two in zip(best[query], (rows, scores), strict=True)
+            )
+        kept = _largest(scores, min(depth, len(scores)))
+        found.append((rows[kept], scores[kept]))
+    return found
 
 
 def _largest(scores: npt.NDArray[np.float32], count: int) -> IntArray:
-    """(C, count) places of the largest of each line, ascending; of equal ones the first."""
-    if count == scores.shape[1]:
-        return np.broadcast_to(np.arange(count), scores.shape)
-    least = np.partition(scores, -count, axis=1)[:, -count, None]
-    above, level = scores > least, scores == least
-    room = count - above.sum(axis=1, keepdims=True)
-    kept = above | (level & (np.cumsum(level, axis=1) <= room))
-    return np.flatnonzero(kept).reshape(len(scores), count) % scores.shape[1]
+    """(count,) places of the largest, ascending; of equal ones the first."""
+    if count == len(scores):
+        return np.arange(count)
+    least = np.partition(scores, -count)[-count]
+    above, level = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    return np.sort(np.concatenate([above, level[: count - len(above)]]))
 
 
 def weighted_counts(
