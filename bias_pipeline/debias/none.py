@@ -9,6 +9,7 @@ import numpy as np
 
 from bias_pipeline.debias.base import Debias, Examples
 from bias_pipeline.debias.projection import Projection
+from bias_pipeline.declared import Count, NotNegative
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,15 @@ class Untouched(Debias):
 
     Attributes:
         pairing: of ``subspace``.
+        bins: of ``clip_clip``.
+        smoothing: of ``clip_clip``.
     """
 
-    unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing")
+    unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing", "bins", "smoothing")
 
     pairing: str = "random"
+    bins: Count = 64
+    smoothing: NotNegative = 1.0
 
     @property
     def sides(self) -> tuple[str, ...]:

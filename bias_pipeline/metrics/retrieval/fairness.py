@@ -27,6 +27,7 @@ from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part,
 from bias_pipeline.metrics.functional.retrieval import FairRanker, Ties, fair_ranker
 from bias_pipeline.metrics.functional.skew import Floor, Log, Target
 from bias_pipeline.metrics.parts import SCORE, PartName
+from bias_pipeline.metrics.retrieval.attackers import Attacked, attacker_parts
 from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
@@ -59,7 +60,10 @@ class RetrievalFairness(Metric):
     * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and of two groups ``skew:bias``: the
       means over queries of MaxSkew, MinSkew, NDKL, the divergence of the top, and Bias@k, each with
       ``null:skew:...``. Codes differ in how they read them; every choice is a parameter, and
-      ``+experiment=retrieval_oxai`` and the like set those of one code.
+      ``experiment=retrieval_oxai`` and the like set those of one code.
+    * ``attacker:linear``, ``attacker:kernel``: how often fresh attackers tell the group from
+      vectors of pictures that neither they nor a debiasing were fitted to, each group weighing
+      alike; 1 of K is chance.
     * ``recall:image@k``, ``recall:text@k``: where people's captions are there, the share of them
       whose own picture is among the k nearest, and of pictures whose own caption is.
 
@@ -85,6 +89,8 @@ class RetrievalFairness(Metric):
         floor: what stands in skews for a group that is not at the top, see
             :func:`~bias_pipeline.metrics.functional.skew.skews`.
         others: attributes that are looked at beside it.
+        attacked_images: of at most how many images of each seed, drawn by their ids, attackers
+            tell the group.
         crop: ``person``: the largest person of a picture where the data set says where people are,
             else all of it; ``none``: all of it. The paper's pictures are faces.
         concepts: what is asked for; None: the data set's own tasks where they are known
@@ -140,6 +146,7 @@ class RetrievalFairness(Metric):
         log: Log = "e",
         floor: Floor = "1/k",
         others: Mapping[str, Attribute] | None = None,
+        attacked_images: Count = 2000,
     ) -> None:
         if not isinstance(encoder, Clip):
             raise UsageError(
@@ -154,7 +161,7 @@ class RetrievalFairness(Metric):
         self.split, self.stats = split, stats
         self.k, self.crop, self.template = k, crop, template
         self.concepts, self.depths, self.recall_images = concepts, tuple(recall), recall_images
-        self.normalise, self.ties = normalise, ties
+        self.normalise, self.ties, self.attacked_images = normalise, ties, attacked_images
         self.skews, self.others = Skews(target, log, floor), others or {}
         if normalise == "texts" and debias.sides and debias.renormalise:
             raise UsageError(
@@ -229,6 +236,7 @@ class RetrievalFairness(Metric):
             for name, own, neutral in self._parts(found, null)
         }
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage))
+        parts |= attacker_parts([own.attacked for own in retrieved], corpus, self.stats)
         others = [own.others for own in retrieved]
         parts |= other_parts(others, corpus, self.stats, seen.others, tested)
         lines = lines_of(found, ranked, seen.names, null, asked, self.skews)
@@ -264,7 +272,11 @@ class RetrievalFairness(Metric):
             queries, pictures, rows, seen.codes[rows], len(seen.names), self.k, self.ties
         )
         others = ranked_others(queries, pictures, rows, seen.others, ranked)
-        return _Retrieved(ranked, others, self._recall(seen, dual, rows, pictures))
+        some = rows[: self.attacked_images]
+        attacked = Attacked.of(
+            pictures[: len(some)], some, seen.codes[some], seen.corpus, split.seed
+        )
+        return _Retrieved(ranked, others, attacked, self._recall(seen, dual, rows, pictures))
 
     def _recall(
         self, seen: _Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
@@ -377,6 +389,7 @@ class _Retrieved:
 
     ranked: Ranked
     others: Mapping[str, Ranked]
+    attacked: Attacked
     recall: Recall | None
 
 

@@ -1,0 +1,80 @@
+"""Attackers of vectors: what is planted is found, what is not is not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bias_pipeline.io.hashing import keys_of
+from bias_pipeline.metrics.retrieval.attackers import Attacked, attacker_parts
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+N = 800
+BOTH = ("linear", "kernel")
+
+
+class Ids(SimpleNamespace):
+    """As much of a corpus as halves are drawn by."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+CORPUS: Any = Ids(keys=keys_of(map(str, range(N))))
+
+
+def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
+    random = np.random.default_rng(seed)
+    groups = random.integers(0, n_groups, N)
+    vectors = random.standard_normal((N, 12))
+    if kind == "mean":
+        vectors[:, 0] += 2.0 * groups
+    if kind == "spread":
+        vectors[:, :4] *= 1.0 + 2.0 * groups[:, None]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Attacked.of(vectors.astype(np.float32), np.arange(N), groups, CORPUS, seed)
+
+
+def accuracies(own: Attacked) -> dict[str, float]:
+    found = own.accuracies(np.ones((1, N)), np.arange(N))
+    return {name: float(values[0]) for name, values in found.items()}
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_means_apart_are_found(name: str) -> None:
+    assert accuracies(attacked("mean"))[name] > 0.75
+
+
+def test_a_spread_is_found_by_the_one_that_is_not_linear_alone() -> None:
+    found = accuracies(attacked("spread"))
+    assert found["linear"] < 0.58
+    assert found["kernel"] > 0.75
+
+
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups: int) -> None:
+    seeds = [attacked("nothing", seed, n_groups) for seed in range(5)]
+    for name, part in attacker_parts(seeds, CORPUS, Bootstrap(200)).items():
+        assert part.estimate.ci_low < 1 / n_groups < part.estimate.ci_high, name
+
+
+def test_what_is_there_is_told_from_chance() -> None:
+    found = attacker_parts([attacked("mean", seed) for seed in range(3)], CORPUS, Bootstrap(200))
+    assert {str(name) for name in found} == {"attacker:linear", "attacker:kernel"}
+    assert all(part.estimate.p_value < 1e-3 for part in found.values())
+
+
+def test_the_larger_group_does_not_help() -> None:
+    """Who always says the larger group is right half of the time, each group weighing alike."""
+    groups = (np.arange(N) % 10 == 0).astype(int)
+    vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
+    own = Attacked.of(vectors, np.arange(N), groups, CORPUS, 0)
+    assert all(0.35 < value < 0.65 for value in accuracies(own).values())
+
+
+def test_the_same_seed_gives_the_same_answers() -> None:
+    one, other = (attacked("mean") for _ in range(2))
+    assert all((one.right[name] == other.right[name]).all() for name in BOTH)
