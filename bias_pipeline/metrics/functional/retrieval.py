@@ -103,9 +103,8 @@ def _merged(
         places = np.flatnonzero(own)
         rows, scores = places + start, near[query, places]
         if best:
-            rows, scores = (
-                np.concatenate(two) for two in zip(best[query], (rows, scores), strict=True)
-            )
+            before, nearness = best[query]
+            rows, scores = np.concatenate([before, rows]), np.concatenate([nearness, scores])
         kept = _largest(scores, min(depth, len(scores)))
         found.append((rows[kept], scores[kept]))
     return found
