@@ -106,6 +106,39 @@ SOURCES = {
         steps=(f"Labels and pictures: the links in the README of {_FAIRFACE} .",),
         terms="CC BY 4.0; cite Karkkainen and Joo 2021.",
     ),
+    "utkface": Source(
+        files={"[age]_[gender]_[race]_[date].jpg": "pictures, within folders too"},
+        steps=("The links on https://susanqq.github.io/UTKFace/ .",),
+        terms="Non-commercial research only; cite Zhang, Song and Qi 2017.",
+    ),
+    "celeba": Source(
+        files={
+            "list_attr_celeba.txt": "forty attributes of each picture",
+            "list_eval_partition.txt": "its part, for dataset.part",
+            "img_align_celeba/000001.jpg": "pictures",
+        },
+        steps=("The links on https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html .",),
+        terms="Non-commercial research only; cite Liu et al. 2015.",
+    ),
+    "pata": Source(
+        files={
+            "pata_fairness.files.lst": "scene, race, gender, age and address of each picture",
+            "images/7.jpg": "the picture of line 7; others alike",
+        },
+        steps=("The list: https://github.com/pata-fairness/pata_dataset ; fetch its addresses.",),
+        terms="No licence is stated; pictures belong to whoever took them. Cite Seth et al. 2023.",
+    ),
+    "miap": Source(
+        files={
+            "open_images_extended_miap_boxes_val.csv": "boxes of people; train and test alike",
+            "validation/<ImageID>.jpg": "pictures of Open Images; train and test alike",
+        },
+        steps=(
+            "The boxes: https://storage.googleapis.com/openimages/web/extended.html .",
+            "The pictures: by their ids, as Open Images says there.",
+        ),
+        terms="Boxes: CC BY 4.0. Pictures: the licence of each. Cite Schumann et al. 2021.",
+    ),
     "language_bias": Source(
         files={"as dataset=lic": "its captions and labels, from which the corpora are made"},
         steps=("Made of another data set's captions: see data fetch lic.",),

@@ -9,7 +9,6 @@ two cores); without it, the tables are made from the rows.csv that is there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -24,9 +23,6 @@ ASSOCIATIONS = (0.0, 0.5, 1.0)
 SIZED, SIZES = ("subspace", "zero_neuron", "mean_neuron", "clip_clip"), (1, 2, 5, 10, 20, 40)
 KEPT = ("score", "null", "recall:image@10", "recall:text@10")
 BESIDE = ("other:age", "other:gender_age", "attacker:linear", "attacker:kernel")
-CODES = ("oxai", "debiaslens", "bendvlm", "visogender", "clip_clip")
-SKEWS = tuple(f"skew:{name}" for name in ("max", "min", "bias", "ndkl", "kl"))
-DEPTH = 100  # at which all codes are read, beside their own
 
 
 def run(outputs: Path) -> pd.DataFrame:
@@ -37,18 +33,8 @@ def run(outputs: Path) -> pd.DataFrame:
         _with_men(sweep("association", outputs, *METRIC, dials), outputs),
         sweep("size", outputs, *METRIC, f"debias={','.join(SIZED)}", sizes),
         sweep("none", outputs, *METRIC, "debias=none,mean_difference,erasure"),
-        *readings(outputs),
     ]
     return pd.concat(rows, ignore_index=True)
-
-
-def readings(outputs: Path) -> Iterator[pd.DataFrame]:
-    """The same model and pictures as each code reads them, at its own depth and at one for all."""
-    words = ("dataset=scenes", "dataset.n_images=4000", "logger=csv", "stats.resamples=200")
-    for code in CODES:
-        preset = (f"experiment=retrieval_{code}", *words)
-        yield sweep("own depth", outputs, *preset).assign(code=code)
-        yield sweep("one depth", outputs, *preset, f"metric.k={DEPTH}").assign(code=code)
 
 
 def share_of_men(association: float) -> dict[str, float]:
@@ -101,13 +87,6 @@ def price_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).T.rename_axis("debias")
 
 
-def readings_table(rows: pd.DataFrame, study: str) -> pd.DataFrame:
-    """What each code would say."""
-    own = rows[rows["study"] == study]
-    lines = {code: _cells(group, SKEWS) for code, group in own.groupby("code", sort=False)}
-    return pd.DataFrame(lines).T.rename_axis("as read by")
-
-
 def _cells(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, str]:
     found = rows.set_index("part")
     return {name: cell(found.loc[name]) for name in parts}
@@ -116,19 +95,13 @@ def _cells(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, str]:
 def write(rows: pd.DataFrame) -> None:
     """Write the rows and the tables made of them."""
     concepts = (rows["study"] == "association") & rows["part"].str.startswith("concept:")
-    parts = (*KEPT, *BESIDE, *SKEWS, *(f"null:{name}" for name in (*BESIDE, *SKEWS)))
+    parts = (*KEPT, *BESIDE, *(f"null:{name}" for name in BESIDE))
     rows[rows["part"].isin(parts) | concepts].to_csv(
         HERE / "rows.csv", index=False, float_format="%.5g"
     )
     tables = {
         "CLIPs of known association (per cent)": association_table(rows),
         "Fairness and its price, association 0.5 (per cent)": price_table(rows),
-        "Five codes, each at its own depth (skews in nats, bias in per cent)": readings_table(
-            rows, "own depth"
-        ),
-        f"Five codes at {DEPTH} (skews in nats, bias in per cent)": readings_table(
-            rows, "one depth"
-        ),
     }
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})
 

@@ -1,0 +1,44 @@
+"""``dataset=pata``: people in scenes, by race, gender and age.
+
+Seth, Hemani and Agarwal, DeAR: Debiasing Vision-Language Models (CVPR 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from bias_pipeline.datasets.people import Label, PeopleDataset
+from bias_pipeline.datasets.tables import check_file
+from bias_pipeline.errors import DataError
+
+_FILE = "pata_fairness.files.lst"
+
+
+class PATADataset(PeopleDataset):
+    """``pata_fairness.files.lst``, lines of ``scene_race_gender_age|url``.
+
+    Scenes have underscores too (``gun_range``), so a line is split from its right; who splits it
+    from the left misreads 415 of 4,934. The list has addresses and no files: the picture of line 7
+    is looked for as ``images/7.jpg`` (ours). Addresses die: expect to need ``dataset.strict=false``.
+
+    Args:
+        root: the folder.
+        strict: see the base.
+    """
+
+    name = "pata"
+    columns: ClassVar[tuple[str, ...]] = ("scene", "race", "gender", "age")
+    terms: ClassVar[str] = "PATA has no licence: its pictures are those of whoever took them"
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        path = check_file(self.root / _FILE, "dataset.root")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if not line.strip():
+                continue
+            name, bar, _ = line.partition("|")
+            told = dict(zip(self.columns, name.strip().rsplit("_", 3), strict=False))
+            if not bar or len(told) < len(self.columns):
+                raise DataError(f"{path}, line {number}: not scene_race_gender_age|url: {line!r}")
+            yield Label(f"images/{number}.jpg", column, told[column], f"{path}, line {number}")

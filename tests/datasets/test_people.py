@@ -1,0 +1,179 @@
+"""Data sets of people, in layouts made anew: what is written is what is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
+from bias_pipeline.vision.people import look
+
+LAYOUTS = {
+    "utkface": {},
+    "celeba": {
+        "list_attr_celeba.txt": "3\nBald Male Young\n"
+        "1.jpg   1 -1  1\n2.jpg -1  1 -1\n3.jpg -1 -1  1\n",
+        "list_eval_partition.txt": "1.jpg 0\n2.jpg 2\n3.jpg 1\n",
+    },
+    "pata": {
+        "pata_fairness.files.lst": "gun_range_black_male_young|http://a/1.png\n"
+        "market_caucasian_female_old|http://a/2.png\ndrinking_water_eastasian_male_old|x\n",
+    },
+    "miap": {
+        "open_images_extended_miap_boxes_val.csv": "ImageID,LabelName,Confidence,XMin,XMax,YMin,"
+        "YMax,IsOccluded,IsTruncated,IsGroupOf,IsDepictionOf,IsInsideOf,GenderPresentation,"
+        "AgePresentation\n"
+        "000000000000001e,/m/01g317,1,0.5,1,0,0.5,0,0,0,0,0,Predominantly Feminine,Middle\n"
+        "000000000000001e,/m/01g317,1,0,0.5,0.25,1,0,0,0,0,0,Predominantly Masculine,Young\n"
+        "000000000000001e,/m/01g317,1,0,1,0,1,0,0,1,0,0,Unknown,Unknown\n"
+        "00000000000000e2,/m/01g317,1,0,1,0,1,0,0,0,0,0,Unknown,Older\n",
+    },
+}
+PICTURES = {
+    "utkface": [
+        "part1/25_0_1_20170116174525125.jpg",
+        "part1/3_1_2_20161219140623097.jpg.chip.jpg",
+        "70_1_4_20170109150557335.jpg",
+        "61_1_20170109142408075.jpg.chip.jpg",  # lacks its race, as some published names do
+    ],
+    "celeba": [f"img_align_celeba/{number}.jpg" for number in (1, 2, 3)],
+    "pata": [f"images/{number}.jpg" for number in (1, 2, 3)],
+    "miap": ["validation/000000000000001e.jpg", "validation/00000000000000e2.jpg"],
+}
+READ = {
+    ("utkface", "gender"): ["female", "male", "female"],
+    ("utkface", "age"): ["old", "old", "young"],
+    ("utkface", "ethnicity"): [None, "black", "asian"],
+    ("celeba", "gender"): ["female", "male", "female"],
+    ("celeba", "age"): ["young", "old", "young"],
+    ("pata", "gender"): ["male", "female", "male"],
+    ("pata", "age"): ["young", "old", "old"],
+    ("pata", "ethnicity"): ["black", "white", "east_asian"],
+    ("miap", "gender"): ["female", "male", None],
+    ("miap", "age"): ["old", "young", "old"],
+}
+
+
+def write(root: Path, name: str, *, pictures: bool = True) -> Path:
+    for path, text in LAYOUTS[name].items():
+        (root / path).write_text(text)
+    for number, path in enumerate(PICTURES[name] if pictures else ()):
+        (root / path).parent.mkdir(exist_ok=True, parents=True)
+        shade = np.full((40, 40, 3), 10 * number, np.uint8)
+        shade[:20, 20:] = 255  # the upper right
+        Image.fromarray(shade).save(root / path, format="png")
+    return root
+
+
+def load(root: Path, name: str, *words: str) -> Corpus:
+    return compose.cell([f"dataset={name}", f"dataset.root={root}", *words]).corpus()
+
+
+def groups(corpus: Corpus, attribute: str) -> list[str | None]:
+    own = corpus.groupings[attribute]
+    return [own.names[code] if code >= 0 else None for code in own.codes]
+
+
+@pytest.mark.parametrize(("name", "attribute"), READ, ids="-".join)
+def test_labels_are_read(tmp_path: Path, name: str, attribute: str) -> None:
+    corpus = load(write(tmp_path, name), name, f"attribute={attribute}")
+    assert groups(corpus, attribute) == READ[name, attribute]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_picture_is_there(tmp_path: Path, name: str) -> None:
+    corpus = load(write(tmp_path, name), name)
+    assert corpus.pictures is not None
+    assert corpus.pictures.present.all()
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_licence_is_told_once(tmp_path: Path, name: str) -> None:
+    corpus = load(write(tmp_path, name), name)
+    assert sum("licence" in note or "non-commercial" in note for note in corpus.notes) == 1
+
+
+@pytest.mark.parametrize("name", ["celeba", "pata", "miap"])
+def test_an_absent_picture_is_refused_and_its_share_noted_leniently(
+    tmp_path: Path, name: str
+) -> None:
+    root = write(tmp_path, name)
+    (root / PICTURES[name][0]).unlink()
+    with pytest.raises(ResourceError, match=r"\d of 3 pictures are not in"):
+        load(root, name)
+    corpus = load(root, name, "dataset.strict=false")
+    assert any("of 3 pictures are absent: not retrieved" in note for note in corpus.notes)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_an_empty_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BiasPipelineError, match=str(tmp_path)):
+        load(tmp_path, name)
+
+
+def test_names_that_lack_a_field_are_counted(tmp_path: Path) -> None:
+    notes = load(write(tmp_path, "utkface"), "utkface").notes
+    assert any(note.startswith("1 of 4 pictures are passed over") for note in notes)
+
+
+def test_scenes_with_underscores_are_split_from_the_right(tmp_path: Path) -> None:
+    reader = compose.cell(["dataset=pata", f"dataset.root={write(tmp_path, 'pata')}"])
+    told = [own.value for own in reader.build("dataset").labels("scene", [])]
+    assert told == ["gun_range", "market", "drinking_water"]
+
+
+def test_a_line_without_an_address_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, "pata")
+    with (root / "pata_fairness.files.lst").open("a") as file:
+        file.write("market_male_old\n")
+    with pytest.raises(DataError, match="line 4: not scene_race_gender_age"):
+        load(root, "pata")
+
+
+def test_each_person_of_a_picture_is_there_in_their_box(tmp_path: Path) -> None:
+    corpus = load(write(tmp_path, "miap"), "miap")
+    assert corpus.pictures is not None
+    assert corpus.ids[0].endswith("1e.jpg#1")
+    upper_right = np.asarray(look(corpus.pictures, 0, "person"))
+    assert (upper_right == 255).all()
+    left = np.asarray(look(corpus.pictures, 1, "person"))
+    assert not (left == 255).any()
+
+
+def test_boxes_of_groups_are_counted(tmp_path: Path) -> None:
+    notes = load(write(tmp_path, "miap"), "miap").notes
+    assert "1 boxes of groups or depictions are passed over" in notes
+
+
+def test_an_edge_outside_the_picture_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, "miap")
+    path = root / "open_images_extended_miap_boxes_val.csv"
+    path.write_text(path.read_text().replace("0.5,1,0,0.5", "5,1,0,0.5"))
+    with pytest.raises(DataError, match=r"line 2: '5' is no share"):
+        load(root, "miap")
+
+
+def test_a_part_of_celeba_is_what_its_partition_says(tmp_path: Path) -> None:
+    corpus = load(write(tmp_path, "celeba"), "celeba", "dataset.part=test")
+    assert corpus.ids == ("img_align_celeba/2.jpg",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("3\n", "4\n", "'4' pictures, but 3 follow"),
+        ("2.jpg -1  1 -1", "2.jpg -1 1", "line 4: 3 cells"),
+        ("2.jpg -1  1 -1", "2.jpg -1  0 -1", "line 4: label '0'"),
+        ("Male", "Mail", "attribute 'Male' is absent"),
+    ],
+)
+def test_a_damaged_list_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+    path = write(tmp_path, "celeba") / "list_attr_celeba.txt"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(DataError, match=told):
+        load(tmp_path, "celeba")
