@@ -20,7 +20,7 @@ class PATADataset(PeopleDataset):
 
     Scenes have underscores too (``gun_range``), so a line is split from its right; who splits it
     from the left misreads 415 of 4,934. The list has addresses and no files: the picture of line 7
-    is looked for as ``images/7.jpg`` (ours). Addresses die: expect to need ``dataset.strict=false``.
+    is looked for as ``images/7.jpg`` (ours). Addresses die: ``dataset.strict=false`` may be needed.
 
     Args:
         root: the folder.

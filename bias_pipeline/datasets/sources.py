@@ -139,6 +139,32 @@ SOURCES = {
         ),
         terms="Boxes: CC BY 4.0. Pictures: the licence of each. Cite Schumann et al. 2021.",
     ),
+    "facet": Source(
+        files={
+            "annotations.csv": "people, their boxes, and votes on each",
+            "imgs_1/<filename>": "pictures; imgs_2 and imgs_3 alike",
+        },
+        steps=("The form on https://ai.meta.com/datasets/facet/ .",),
+        terms="For evaluation only; cite Gustafson et al. 2023.",
+    ),
+    "phase": Source(
+        files={
+            "phase_gcc_val_all_20221101.json": "people, their boxes, what workers said; or",
+            "phase_gcc_val_regions_20221101.json": "the same with one answer each",
+            "images/<image>": "pictures of Conceptual Captions, by the names in the file",
+        },
+        steps=("The form linked from https://github.com/noagarcia/phase .",),
+        terms="Research only; cite Garcia et al. 2023.",
+    ),
+    "visogender": Source(
+        files={
+            "oo.tsv": "occupations with objects, as any name *.tsv",
+            "op.tsv": "occupations with participants, likewise",
+            "images/oo/7.jpg": "the picture of IDX 7 of oo.tsv; others alike",
+        },
+        steps=("The tables: https://github.com/oxai/visogender ; fetch their addresses.",),
+        terms="CC BY 4.0, for benchmarks only; cite Hall et al. 2023.",
+    ),
     "language_bias": Source(
         files={"as dataset=lic": "its captions and labels, from which the corpora are made"},
         steps=("Made of another data set's captions: see data fetch lic.",),
