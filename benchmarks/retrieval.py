@@ -134,7 +134,7 @@ def main() -> None:
     told = (
         f"{N_IMAGES:,} embeddings of {SIZE} numbers on disk, {N_QUERIES} queries, {CORES} threads; "
         f"{RESAMPLES} resamples; a fresh process each, the better of {ROUNDS} rounds (argsort: "
-        f"one). The peak counts the pages of the file that are in memory. faiss holds a copy of the "
+        f"one). The peak counts the pages of the file that are in memory. faiss has a copy of the "
         f"images in memory, and making it is not measured. The machine was not at rest: a load of "
         f"{load:.1f} before it began."
     )
