@@ -1,0 +1,99 @@
+"""Presets read a ranking as the five codes do: each code's arithmetic, told anew in plain loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.skew import Skews
+from tests.tiny_models import tiny_clip
+
+RANKINGS = {
+    "mixed": [0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1],
+    "one alone": [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0],
+}
+K = 5
+
+
+def even(ranking: list[int]) -> list[float]:
+    del ranking
+    return [0.5, 0.5]
+
+
+def own(ranking: list[int]) -> list[float]:
+    return [ranking.count(group) / len(ranking) for group in (0, 1)]
+
+
+def largest(target: Callable[[list[int]], list[float]]) -> Callable[[list[int]], float]:
+    """A group that is absent counts as one image."""
+
+    def value(ranking: list[int]) -> float:
+        found = 0.0
+        for group, wanted in enumerate(target(ranking)):
+            share = ranking[:K].count(group) / K or 1 / K
+            found = max(found, math.log(share) - math.log(wanted))
+        return found
+
+    return value
+
+
+def bendvlm(ranking: list[int]) -> float:
+    ratios = [ranking[:K].count(group) / K / wanted for group, wanted in enumerate(own(ranking))]
+    return max(math.log(max(ratio, 1e-10)) for ratio in ratios)
+
+
+def clip_clip(ranking: list[int]) -> float:
+    men, women = ranking[:K].count(0), ranking[:K].count(1)
+    return (men - women) / (men + women + 1e-12)
+
+
+CODES: dict[str, tuple[str, Callable[[list[int]], float]]] = {
+    "oxai": ("skew:max", largest(even)),
+    "debiaslens": ("skew:max", largest(even)),
+    "bendvlm": ("skew:max", bendvlm),
+    "visogender": ("skew:max", largest(own)),
+    "clip_clip": ("skew:bias", clip_clip),
+}
+
+
+def read(code: str, ranking: list[int]) -> dict[str, float]:
+    named = f"encoder.model={tiny_clip()}"
+    metric = compose.cell([f"experiment=retrieval_{code}", named]).build("metric")
+    groups = np.array([ranking])
+    ranked = Ranked(np.arange(len(ranking))[None], groups, np.bincount(groups[0]), K)
+    skews: Skews = metric.skews
+    values = skews.values(ranked, np.ones((1, len(ranking))))
+    return {str(name): float(found[0, 0]) for name, found in values.items()}
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+@pytest.mark.parametrize("code", CODES)
+def test_a_preset_reads_as_its_code_does(code: str, ranking: str) -> None:
+    part, expected = CODES[code]
+    assert read(code, RANKINGS[ranking])[part] == pytest.approx(expected(RANKINGS[ranking]))
+
+
+def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone() -> None:
+    found = {code: read(code, RANKINGS["one alone"])["skew:min"] for code in CODES}
+    assert found.pop("bendvlm") == pytest.approx(math.log(1e-10))
+    assert min(found.values()) > -2
+
+
+@pytest.mark.parametrize(
+    ("code", "k", "normalise", "ties"),
+    [
+        ("oxai", 1000, "texts", "all"),
+        ("debiaslens", 1000, "both", "all"),
+        ("bendvlm", 500, "both", "stable"),
+        ("visogender", 5, "both", "stable"),
+        ("clip_clip", 10, "both", "stable"),
+    ],
+)
+def test_a_preset_ranks_as_its_code_does(code: str, k: int, normalise: str, ties: str) -> None:
+    told = compose.cell([f"experiment=retrieval_{code}"]).tree["metric"]
+    assert (told["k"], told["normalise"], told["ties"]) == (k, normalise, ties)
