@@ -86,6 +86,7 @@ COMMANDS = {
     "null_coverage/groups.csv": "experiments.null_coverage.further groups 40",
     "null_coverage/pairs.csv": "experiments.null_coverage.further pairs 25",
     "null_coverage/rows.csv": "experiments.null_coverage.reproduce 100",
+    "vl_bias/readings.csv": "experiments.vl_bias.readings OUTPUTS",
     "vl_bias/rows.csv": "experiments.vl_bias.reproduce OUTPUTS",
 }
 # Their README says so at the top. Strict: rows that are made anew must leave this list.
