@@ -1,0 +1,97 @@
+"""What ImageCaptioner2 and LIC follow beside bias: words, length, and how often objects are named.
+
+Usage: python -m experiments.imagecaptioner2.dials [OUTPUTS]
+
+With OUTPUTS everything is computed (what reproduce.py left there is not computed again) and
+dial_rows.csv and dial_changes.csv are written; without it, the tables are made from those.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline.report.content import finished_runs
+from bias_pipeline.stats.compare import paired_difference
+from experiments.imagecaptioner2.reproduce import COMMON, ONE, told
+from experiments.study import markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, CHANGES = HERE / "dial_rows.csv", HERE / "dial_changes.csv"
+PAGE = HERE / "DIALS.md"
+BASE, A_TO_T = "amplifier", 0.5  # whose other dials are turned, one at a time
+DIALS = {"vocabulary": 0.3, "length": 0.4, "mention_rate": 0.5}
+ATTACKERS = {
+    "imagecaptioner2 sat": ("metric=imagecaptioner2", "encoder=sat", "metric.leaks=[]"),
+    "lic ngram": ("metric=lic", ONE),
+}
+TURNED = {dial: f"{BASE}_{dial}" for dial in DIALS}
+
+
+def run(outputs: Path) -> pd.DataFrame:
+    """Rows of both sweeps."""
+    dials = []
+    for dial, name in TURNED.items():
+        own = f"+dataset.captioners.{name}"
+        dials += [f"{own}.a_to_t={A_TO_T}", f"{own}.{dial}={DIALS[dial]}"]
+    words = (f"captioner={','.join([BASE, *TURNED.values()])}", *dials, *COMMON)
+    found = [sweep(name, outputs, *own, *words) for name, own in ATTACKERS.items()]
+    return pd.concat(found, ignore_index=True)
+
+
+def changed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+    """What turning a dial does to each score, image by image and seed by seed."""
+    draws = finished_runs(outputs)[1]
+    scored = rows[rows["part"] == "score"].set_index(["study", "captioner"])["run_id"]
+    lines = []
+    for study in ATTACKERS:
+        for dial, name in TURNED.items():
+            one, other = (draws[scored[study, own]]["score"] for own in (name, BASE))
+            change = paired_difference(one, other)
+            ends = {"value": change.value, "low": change.ci_low, "high": change.ci_high}
+            line = {"study": study, "dial": dial, "at": DIALS[dial]}
+            lines.append({**line, **ends, "p": change.p_value})
+    return pd.DataFrame(lines)
+
+
+def score_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every captioner under both attackers, per cent."""
+    table = pd.DataFrame({study: told(rows, study) for study in ATTACKERS})
+    return table.reindex([BASE, *TURNED.values()]).rename_axis("captioner")
+
+
+def change_table(found: pd.DataFrame) -> pd.DataFrame:
+    """A dial turned less not turned, in points, with 95 % intervals and p."""
+    ends = (100 * found[key] for key in ("value", "low", "high"))
+    table = found.assign(
+        cell=[
+            f"{v:+.1f} [{a:+.1f}, {b:+.1f}], p {p:.4f}"
+            for v, a, b, p in zip(*ends, found["p"], strict=True)
+        ]
+    ).pivot_table(index=["dial", "at"], columns="study", values="cell", aggfunc="first", sort=False)
+    return table[list(ATTACKERS)].reset_index().set_index("dial")
+
+
+def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
+    """Write the tables."""
+    tables = {
+        "Scores (per cent)": markdown(score_table(rows)),
+        "A dial turned, less not turned (points)": markdown(change_table(found)),
+    }
+    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
+    PAGE.write_text(f"# What the scores follow\n\nMade by `dials.py`; do not edit.\n\n{text}")
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        rows = run(Path(arguments[0]))
+        rows[rows["part"] == "score"].to_csv(ROWS, index=False, float_format="%.5g")
+        changed(rows, Path(arguments[0])).to_csv(CHANGES, index=False, float_format="%.5g")
+    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    write(rows, pd.read_csv(CHANGES))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,74 @@
+"""The same null for ImageCaptioner2, whose attackers see what is in pictures.
+
+Usage: python -m experiments.null_coverage.pictures [TRIALS]
+
+With TRIALS everything is computed and pictures.csv is written; without it, the table is made anew
+from the pictures.csv that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from bias_pipeline.config import compose
+from experiments.null_coverage.reproduce import (
+    COMMON,
+    HERE,
+    SEEDS,
+    coverage_table,
+    shuffled,
+    told,
+)
+from experiments.study import markdown
+
+ROWS, PAGE = HERE / "pictures.csv", HERE / "PICTURES.md"
+NAME = "imagecaptioner2"
+# Objects of a scene instead of its pixels, and fewer images: a trial trains six networks.
+CELL = (
+    f"metric={NAME}",
+    "encoder=sat",
+    "encoder.backbone=annotations",
+    "metric.leaks=[]",
+    *COMMON,
+    "dataset.n_images=300",
+)
+PARTS = ("score", "score:accuracy", "score:lic")
+
+
+def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
+    """One line a trial and part; new images, captions and shuffled groups in every trial."""
+    for trial in range(trials):
+        cell = compose.cell([*CELL, f"dataset.seed={1 + trial}", f"paths.outputs={scratch}"])
+        metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
+        score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+        for part in PARTS:
+            line = {"trial": trial, "metric": NAME, "part": part}
+            yield line | told(score.parts[part].estimate, metric.info)
+        print(f"{trial + 1} of {trials}", flush=True)
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Coverage; the p of a run is that of the headline."""
+    return coverage_table(rows.assign(p_value=rows["p_value"].where(rows["part"] == "score")))
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the table made of the rows."""
+    text = "# Results of ImageCaptioner2\n\nMade by `pictures.py`; do not edit.\n\n"
+    PAGE.write_text(text + markdown(table(rows)))
+
+
+def main(trials: str | None = None) -> None:
+    if trials is not None:
+        with TemporaryDirectory() as scratch:
+            rows = pd.DataFrame(run(int(trials), scratch))
+        rows.to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
