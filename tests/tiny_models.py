@@ -334,6 +334,7 @@ def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
         )
         config = transformers.ConditionalDetrConfig(
             use_timm_backbone=False,
+            use_pretrained_backbone=False,
             backbone_config=backbone,
             backbone=None,
             d_model=16,
