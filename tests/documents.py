@@ -24,7 +24,8 @@ def blocks(text: str, language: str) -> list[str]:
 
 def commands(text: str) -> list[str]:
     """The lines of a document's shell blocks."""
-    return [line for block in blocks(text, "sh") for line in block.splitlines()]
+    found = [block.replace("\\\n", "") for block in blocks(text, "sh")]  # one command a line
+    return [line for block in found for line in block.splitlines()]
 
 
 def links(text: str) -> list[str]:
