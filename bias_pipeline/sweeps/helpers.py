@@ -23,11 +23,12 @@ from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.cores import free_memory, n_cores, own_memory
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.sweeps.job import OUTCOME, finish, outcome_of
+from bias_pipeline.sweeps.job import OUTCOME, done_in, finish, outcome_of
 
 log = logging.getLogger(__name__)
 
 WORTH_S = 10.0  # of work left: a helper takes about two seconds to start
+COMPUTED_S = 1.0  # a cell that takes longer is computed: one that was there takes a third
 POLL_S = 0.25
 LAST_WORD_S = 5.0  # a helper has that long to leave, once all cells are done
 
@@ -72,16 +73,15 @@ class _Helpers:
 
     def watch(self, over: threading.Event) -> None:
         """Start them once that is worth it, until the sweep is over."""
-        began, n_jobs = time.monotonic(), len(jobs_of(self.overrides))
+        n_jobs, pace = len(jobs_of(self.overrides)), _Pace(self.folder)
         while not over.wait(POLL_S):
             for helper in self.started:
                 helper.is_alive()  # one that was killed must not stay a zombie with a claim
-            n_ended = len(list(self.folder.glob(f"*/{OUTCOME}")))
-            n_left = n_jobs - n_ended
-            if self.started or not n_ended:
+            if self.started:
                 continue
-            if (time.monotonic() - began) / n_ended * n_left >= WORTH_S:
-                self.start(min(_wanted(self.processes), n_left) - 1)
+            seconds, n_ended = pace.look()
+            if seconds * (n_jobs - n_ended) >= WORTH_S:
+                self.start(min(_wanted(self.processes), n_jobs - n_ended) - 1)
 
     def start(self, number: int) -> None:
         """Start so many."""
@@ -101,6 +101,38 @@ class _Helpers:
         for helper in self.started:
             helper.kill()
             helper.join()
+
+
+class _Pace:
+    """How long a cell takes, as the folders of a sweep's jobs tell.
+
+    Cells that were there already tell nothing: a sweep of them needs no helper.
+
+    Args:
+        folder: where the sweep's jobs have theirs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.began = self.last_end = 0.0
+        self.n_ended = 0
+        self.computed = False
+
+    def look(self) -> tuple[float, int]:
+        """Seconds a cell, 0 as long as that cannot be told, and how many have ended."""
+        now = time.monotonic()
+        folders = [own for own in self.folder.glob("*") if own.name.isdecimal()]
+        if not folders:
+            return 0.0, 0
+        self.began = self.began or now
+        ended = [own for own in folders if (own / OUTCOME).exists()]
+        if len(ended) != self.n_ended or not self.last_end:
+            self.n_ended, self.last_end = len(ended), now
+        self.computed = self.computed or any(map(done_in, ended))
+        if self.computed:
+            return (now - self.began) / max(1, self.n_ended), self.n_ended
+        going = now - self.last_end
+        return (going if going >= COMPUTED_S else 0.0), self.n_ended
 
 
 def _wanted(processes: int | str) -> int:

@@ -149,3 +149,39 @@ def test_memory_bounds_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_is_auto_or_a_number(tmp_path: Path) -> None:
     with pytest.raises(launch.UsageError, match="processes"):
         prepared(tmp_path, "processes=many")
+
+
+def pace_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, str | None]
+) -> list[tuple[float, int]]:
+    """What is told at each time, where one more cell has ended so, or none."""
+    (folder / "0").mkdir(parents=True)
+    pace, told = helpers._Pace(folder), []
+    for number, (now, status) in enumerate(looks):
+        if status:
+            (folder / str(number)).mkdir(exist_ok=True)
+            (folder / str(number) / OUTCOME).write_text(json.dumps({"status": status}))
+        monkeypatch.setattr(helpers.time, "monotonic", lambda now=now: now)
+        told.append(pace.look())
+    return told
+
+
+def test_cells_that_were_there_call_for_no_helper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [(5.0, None), (5.5, "cached"), (6.0, "cached")]
+    assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 1), (0.0, 2)]
+
+
+def test_a_first_cell_that_takes_long_tells_the_pace_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [(5.0, None), (5.5, None), (7.0, None)]
+    assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 0), (2.0, 0)]
+
+
+def test_computed_cells_tell_the_pace_by_their_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [(5.0, None), (8.0, "done"), (9.0, "done")]
+    assert pace_of(tmp_path, monkeypatch, *looks)[1:] == [(3.0, 1), (2.0, 2)]
