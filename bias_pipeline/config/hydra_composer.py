@@ -7,6 +7,7 @@ run it. Where the cells are cached that is most of what a sweep takes.
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -94,8 +95,8 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = Repository(config_search_path)
-        self._composed: dict[tuple[object, ...], bytes] = {}
-        self._merged: dict[tuple[object, ...], bytes] = {}
+        self._composed: dict[tuple[object, ...], _Kept] = {}
+        self._merged: dict[tuple[object, ...], _Kept] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Sent to another process without what was composed here."""
@@ -129,12 +130,12 @@ class Loader(ConfigLoaderImpl):
         """
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
         if key in self._composed:
-            return _copy(self._composed[key])
+            return self._composed[key].copy()
         try:
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
-            written = pickle.dumps(config)  # checking resolves some of it, which stays with it
+            written = _Kept(config)  # checking resolves some of it, which stays with it
             check_composed(config)
         except BiasPipelineError:
             raise
@@ -157,8 +158,8 @@ class Loader(ConfigLoaderImpl):
         key = tuple(map(astuple, defaults))
         if key not in self._merged:
             merged = super()._compose_config_from_defaults_list(defaults, repo)
-            self._merged[key] = pickle.dumps(merged)
-        return _copy(self._merged[key])
+            self._merged[key] = _Kept(merged)
+        return self._merged[key].copy()
 
     def _process_config_searchpath(
         self,
@@ -177,10 +178,26 @@ class Loader(ConfigLoaderImpl):
                 raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
 
 
-def _copy(config: bytes) -> DictConfig:
-    """A copy of a configuration, four times as fast as ``copy.deepcopy`` makes it."""
-    found: DictConfig = pickle.loads(config)  # noqa: S301 - pickled in this process
-    return found
+class _Kept:
+    """A configuration as it is now, of which copies are handed out.
+
+    Pickles are copied four times as fast as ``copy.deepcopy`` does it, but schemas of launchers,
+    classes of modules that are loaded anew, have none.
+    """
+
+    def __init__(self, config: DictConfig) -> None:
+        self._kept: bytes | DictConfig
+        try:
+            self._kept = pickle.dumps(config)
+        except pickle.PicklingError:
+            self._kept = copy.deepcopy(config)
+
+    def copy(self) -> DictConfig:
+        """A copy, the caller's own."""
+        if not isinstance(self._kept, bytes):
+            return copy.deepcopy(self._kept)
+        found: DictConfig = pickle.loads(self._kept)  # noqa: S301 - from above
+        return found
 
 
 def _check_launcher(words: str) -> None:
