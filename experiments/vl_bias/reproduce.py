@@ -22,7 +22,14 @@ METRIC = ("metric=retrieval_fairness", "encoder=clip", "dataset=scenes", "logger
 ASSOCIATIONS = (0.0, 0.5, 1.0)
 SIZED, SIZES = ("subspace", "zero_neuron", "mean_neuron", "clip_clip"), (1, 2, 5, 10, 20, 40)
 KEPT = ("score", "null", "recall:image@10", "recall:text@10")
-BESIDE = ("other:age", "other:gender_age", "attacker:linear", "attacker:kernel")
+BESIDE = (
+    "other:age",
+    "other:gender_age",
+    "attacker:linear",
+    "attacker:kernel",
+    "attacker:text:linear",
+    "attacker:text:kernel",
+)
 
 
 def run(outputs: Path) -> pd.DataFrame:

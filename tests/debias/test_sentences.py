@@ -6,7 +6,7 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.debias.sentences import held_out, sentences
 from bias_pipeline.errors import NotApplicableError
 
 GENDER = ("male", "female")
@@ -41,3 +41,13 @@ def test_other_attributes_have_sentences_of_each_group(name: str) -> None:
 def test_groups_without_words_are_refused_with_what_to_do() -> None:
     with pytest.raises(NotApplicableError, match=r"debias\.side=image"):
         sentences(Attribute("mood", ("low", "high"), {}, {}), ("low", "high"))
+
+
+def test_no_sentence_that_is_held_out_was_fitted_to() -> None:
+    own = attribute("gender")
+    fitted = {text for pair in sentences(own, GENDER) for text in pair}
+    assert not fitted & {text for pair in held_out(own, GENDER) for text in pair}
+
+
+def test_groups_without_words_have_none_held_out() -> None:
+    assert held_out(Attribute("mood", ("low", "high"), {}, {}), ("low", "high")) == []

@@ -1,4 +1,4 @@
-"""What attackers still learn of the group from vectors of pictures that nothing was fitted to."""
+"""What attackers still learn of the group from vectors that nothing was fitted to."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.attackers.logistic import decide, fit
-from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.io.hashing import derived_seed, stream
+from bias_pipeline.inference.embedders import Embedder
+from bias_pipeline.io.hashing import UIntArray, derived_seed, keys_of, stream
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, against
@@ -30,7 +30,7 @@ class Attacked:
     """Whom fresh attackers tell right, in one seed.
 
     Attributes:
-        rows: (N,) rows of a corpus.
+        rows: (N,) which picture each vector is of, or which sentence: one of every group.
         groups: (N,) their groups.
         right: attacker to (N,) whether it is right.
     """
@@ -45,22 +45,22 @@ class Attacked:
         vectors: npt.NDArray[np.float32],
         rows: IntArray,
         groups: IntArray,
-        corpus: Corpus,
+        keys: UIntArray,
         seed: int,
     ) -> Attacked:
-        """Two attackers learn from one half of the pictures and are asked of the other, and back.
+        """Two attackers learn from one half of the rows and are asked of the other, and back.
 
         ``linear`` is a logistic regression; ``kernel`` one on random Fourier features (Rahimi and
         Recht, NeurIPS 2007), which sees whatever a smooth function of the vectors tells.
 
         Args:
-            vectors: (N, D) of pictures, such as debiased ones.
-            rows: (N,) their rows of the corpus.
+            vectors: (N, D) such as debiased ones.
+            rows: (N,) their rows.
             groups: (N,) their groups.
-            corpus: whose ids decide the halves.
+            keys: of all rows; they decide the halves.
             seed: of the halves and the features.
         """
-        half = stream("attackers", seed, corpus.keys[rows]) % np.uint64(2) == 0
+        half = stream("attackers", seed, keys[rows]) % np.uint64(2) == 0
         random = np.random.default_rng(derived_seed("attackers", seed, 0))
         features: Mapping[str, Callable[[FloatArray], FloatArray]] = {
             "linear": lambda own: own,
@@ -75,11 +75,11 @@ class Attacked:
         return cls(rows, groups, found)
 
     def accuracies(self, weights: FloatArray, rows: IntArray) -> dict[str, FloatArray]:
-        """Attacker to (B,) mean over groups of the share that it tells right, images weighted.
+        """Attacker to (B,) mean over groups of the share that it tells right, rows weighted.
 
         Args:
-            weights: (B, I) how often each image counts.
-            rows: (I,) rows of the corpus, ascending, all that are asked of among them.
+            weights: (B, I) how often each row counts.
+            rows: (I,) rows, ascending, all that are asked of among them.
         """
         own = weights[:, np.searchsorted(rows, self.rows)]
         members = np.eye(int(self.groups.max()) + 1)[self.groups]  # (N, K)
@@ -93,17 +93,35 @@ class Attacked:
         return found
 
 
+def attacked_texts(texts: Embedder, told: Sequence[Sequence[str]], seed: int) -> Attacked:
+    """Whom attackers tell of sentences; those of one set are learnt from together, or not.
+
+    Args:
+        texts: whose vectors.
+        told: S sets of K sentences, one of every group.
+        seed: see :meth:`Attacked.of`.
+    """
+    n_sets, n_groups = len(told), len(told[0])
+    vectors = texts.embed([text for own in told for text in own])
+    rows, groups = np.repeat(np.arange(n_sets), n_groups), np.tile(np.arange(n_groups), n_sets)
+    return Attacked.of(vectors, rows, groups, keys_of(own[0] for own in told), seed)
+
+
 def attacker_parts(
     attacked: Sequence[Attacked],
-    corpus: Corpus,
+    keys: UIntArray,
     stats: Bootstrap,
+    held: tuple[int, float],
+    of: str = "",
 ) -> dict[str, Part]:
     """``attacker:linear`` and ``attacker:kernel``, tested against chance.
 
     Args:
         attacked: of each seed.
-        corpus: whose rows they are.
+        keys: of all rows, which are resampled.
         stats: how intervals are made.
+        held: number of images and coverage.
+        of: what the vectors are of, where that is not pictures.
     """
     rows = np.unique(np.concatenate([own.rows for own in attacked]))
     chance = float(np.mean([1 / len(np.unique(own.groups)) for own in attacked]))
@@ -111,14 +129,13 @@ def attacker_parts(
     def evaluate(weights: FloatArray) -> dict[PartName, FloatArray]:
         found = [own.accuracies(weights, rows) for own in attacked]
         return {
-            PartName("attacker", detail=name): np.stack([own[name] for own in found], axis=-1)
+            PartName("attacker", object=of, detail=name): np.stack([own[name] for own in found], -1)
             for name in found[0]
         }
 
-    found = stats.estimate_weighted(corpus.keys[rows], evaluate)
-    share, nan = len(rows) / len(corpus), math.nan
+    found = stats.estimate_weighted(keys[rows], evaluate)
     return {
-        name: Part(against(own, chance), "fraction", len(rows), share, nan, (0.0, 1.0), chance)
+        name: Part(against(own, chance), "fraction", *held, math.nan, (0.0, 1.0), chance)
         for name, own in found.items()
     }
 

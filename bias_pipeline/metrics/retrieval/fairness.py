@@ -15,19 +15,19 @@ from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.debias.base import Debias, Examples
-from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.debias.sentences import held_out, sentences
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.clip import Clip
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Normalise
-from bias_pipeline.io.hashing import stream
+from bias_pipeline.io.hashing import keys_of, stream
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional.retrieval import FairRanker, Ties, fair_ranker
 from bias_pipeline.metrics.functional.skew import Floor, Log, Target
 from bias_pipeline.metrics.parts import SCORE, PartName
-from bias_pipeline.metrics.retrieval.attackers import Attacked, attacker_parts
+from bias_pipeline.metrics.retrieval.attackers import Attacked, attacked_texts, attacker_parts
 from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
@@ -63,7 +63,9 @@ class RetrievalFairness(Metric):
       ``experiment=retrieval_oxai`` and the like set those of one code.
     * ``attacker:linear``, ``attacker:kernel``: how often fresh attackers tell the group from
       vectors of pictures that neither they nor a debiasing were fitted to, each group weighing
-      alike; 1 of K is chance.
+      alike; 1 of K is chance. ``attacker:text:linear``, ``attacker:text:kernel``: from those of
+      sentences that no debiasing was fitted to, where words tell the groups; their intervals
+      resample sentences.
     * ``recall:image@k``, ``recall:text@k``: where people's captions are there, the share of them
       whose own picture is among the k nearest, and of pictures whose own caption is.
 
@@ -108,7 +110,7 @@ class RetrievalFairness(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="retrieval_fairness",
         title="Retrieval fairness",
-        version=2,
+        version=3,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
@@ -219,6 +221,7 @@ class RetrievalFairness(Metric):
             self.attribute.name,
             self.encoder.dual(self.crop, self.normalise),
             other_groupings(corpus, self.attribute),
+            held_out(self.attribute, corpus.groupings[self.attribute.name].names),
         )
         retrieved = [self._retrieved(seen, split, asked) for split in splits]
         ranked = [own.ranked for own in retrieved]
@@ -236,7 +239,7 @@ class RetrievalFairness(Metric):
             for name, own, neutral in self._parts(found, null)
         }
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage))
-        parts |= attacker_parts([own.attacked for own in retrieved], corpus, self.stats)
+        parts |= self._attackers(retrieved, seen)
         others = [own.others for own in retrieved]
         parts |= other_parts(others, corpus, self.stats, seen.others, tested)
         lines = lines_of(found, ranked, seen.names, null, asked, self.skews)
@@ -274,9 +277,22 @@ class RetrievalFairness(Metric):
         others = ranked_others(queries, pictures, rows, seen.others, ranked)
         some = rows[: self.attacked_images]
         attacked = Attacked.of(
-            pictures[: len(some)], some, seen.codes[some], seen.corpus, split.seed
+            pictures[: len(some)], some, seen.codes[some], seen.corpus.keys, split.seed
         )
-        return _Retrieved(ranked, others, attacked, self._recall(seen, dual, rows, pictures))
+        told = attacked_texts(dual.texts, seen.told, split.seed) if seen.told else None
+        return _Retrieved(ranked, others, attacked, told, self._recall(seen, dual, rows, pictures))
+
+    def _attackers(self, retrieved: Sequence[_Retrieved], seen: _Seen) -> dict[str, Part]:
+        """What attackers tell of pictures, and of sentences."""
+        rows = np.unique(np.concatenate([own.attacked.rows for own in retrieved]))
+        held = len(rows), len(rows) / len(seen.corpus)
+        pictures = [own.attacked for own in retrieved]
+        found = attacker_parts(pictures, seen.corpus.keys, self.stats, held)
+        texts = [own.texts for own in retrieved if own.texts is not None]
+        if texts:
+            keys = keys_of(own[0] for own in seen.told)
+            found |= attacker_parts(texts, keys, self.stats, (0, math.nan), "text")
+        return found
 
     def _recall(
         self, seen: _Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
@@ -390,6 +406,7 @@ class _Retrieved:
     ranked: Ranked
     others: Mapping[str, Ranked]
     attacked: Attacked
+    texts: Attacked | None
     recall: Recall | None
 
 
@@ -401,6 +418,7 @@ class _Seen:
     attribute: str
     dual: DualEncoder
     others: Mapping[str, Grouping]
+    told: Sequence[tuple[str, ...]]
 
     @property
     def codes(self) -> IntArray:

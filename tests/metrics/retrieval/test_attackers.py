@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from bias_pipeline.debias.base import Vectors
 from bias_pipeline.io.hashing import keys_of
-from bias_pipeline.metrics.retrieval.attackers import Attacked, attacker_parts
+from bias_pipeline.metrics.retrieval.attackers import Attacked, attacked_texts, attacker_parts
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 N = 800
 BOTH = ("linear", "kernel")
 
 
-class Ids(SimpleNamespace):
-    """As much of a corpus as halves are drawn by."""
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-CORPUS: Any = Ids(keys=keys_of(map(str, range(N))))
+KEYS = keys_of(map(str, range(N)))
+HELD = (N, 1.0)
 
 
 def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
@@ -35,7 +30,7 @@ def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
     if kind == "spread":
         vectors[:, :4] *= 1.0 + 2.0 * groups[:, None]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return Attacked.of(vectors.astype(np.float32), np.arange(N), groups, CORPUS, seed)
+    return Attacked.of(vectors.astype(np.float32), np.arange(N), groups, KEYS, seed)
 
 
 def accuracies(own: Attacked) -> dict[str, float]:
@@ -57,12 +52,14 @@ def test_a_spread_is_found_by_the_one_that_is_not_linear_alone() -> None:
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups: int) -> None:
     seeds = [attacked("nothing", seed, n_groups) for seed in range(5)]
-    for name, part in attacker_parts(seeds, CORPUS, Bootstrap(200)).items():
+    for name, part in attacker_parts(seeds, KEYS, Bootstrap(200), HELD).items():
         assert part.estimate.ci_low < 1 / n_groups < part.estimate.ci_high, name
 
 
 def test_what_is_there_is_told_from_chance() -> None:
-    found = attacker_parts([attacked("mean", seed) for seed in range(3)], CORPUS, Bootstrap(200))
+    found = attacker_parts(
+        [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), HELD
+    )
     assert {str(name) for name in found} == {"attacker:linear", "attacker:kernel"}
     assert all(part.estimate.p_value < 1e-3 for part in found.values())
 
@@ -71,10 +68,35 @@ def test_the_larger_group_does_not_help() -> None:
     """Who always says the larger group is right half of the time, each group weighing alike."""
     groups = (np.arange(N) % 10 == 0).astype(int)
     vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
-    own = Attacked.of(vectors, np.arange(N), groups, CORPUS, 0)
+    own = Attacked.of(vectors, np.arange(N), groups, KEYS, 0)
     assert all(0.35 < value < 0.65 for value in accuracies(own).values())
 
 
 def test_the_same_seed_gives_the_same_answers() -> None:
     one, other = (attacked("mean") for _ in range(2))
     assert all((one.right[name] == other.right[name]).all() for name in BOTH)
+
+
+class Words:
+    """Texts by their first letter, and noise."""
+
+    spec: ClassVar[dict[str, object]] = {}
+
+    def embed(self, texts: Sequence[str], /) -> Vectors:
+        random = np.random.default_rng(0)
+        found = random.standard_normal((len(texts), 8))
+        found[:, 0] += [3.0 * text.startswith("a") for text in texts]
+        return found.astype(np.float32)
+
+
+def test_of_sentences_what_tells_the_group_is_found() -> None:
+    told = [(f"a{number}", f"b{number}") for number in range(100)]
+    own = attacked_texts(Words(), told, 0)
+    found = own.accuracies(np.ones((1, len(told))), np.arange(len(told)))
+    assert found["linear"][0] > 0.85
+
+
+def test_sentences_of_one_set_are_learnt_from_together() -> None:
+    """Else who learns "a man" and is asked of "a woman" need only say the other group."""
+    own = attacked_texts(Words(), [(f"a{n}", f"b{n}") for n in range(10)], 0)
+    assert own.rows.tolist() == [n for n in range(10) for _ in range(2)]
