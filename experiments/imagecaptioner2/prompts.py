@@ -1,0 +1,73 @@
+"""What the words of the prompt do to ImageCaptioner2's score.
+
+Usage: python -m experiments.imagecaptioner2.prompts [OUTPUTS]
+
+With OUTPUTS everything is computed and prompt_rows.csv is written; without it, the table is made
+from those.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.imagecaptioner2.reproduce import COMMON
+from experiments.study import cell, markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "prompt_rows.csv", HERE / "PROMPTS.md"
+TEMPLATES = {
+    "the paper's": "{caption} therefore the {attribute} is {answer}",
+    "a question": "{caption} what is the {attribute} it is {answer}",
+    "the answer alone": "{caption} {answer}",
+    "before the caption": "the {attribute} is {answer} {caption}",
+}
+CAPTIONERS = ("dampener", "faithful", "amplifier")
+# Objects of a scene instead of its pixels: each cell trains six networks.
+CELL = ("metric=imagecaptioner2", "encoder=sat", "encoder.backbone=annotations", "metric.leaks=[]")
+PARTS = ("score", "model", "human")
+
+
+def run(outputs: Path) -> pd.DataFrame:
+    """Rows of every captioner under every prompt."""
+    captioners = f"captioner={','.join(CAPTIONERS)}"
+    found = [
+        sweep(name, outputs, *CELL, captioners, f'encoder.prompt.template="{template}"', *COMMON)
+        for name, template in TEMPLATES.items()
+    ]
+    rows = pd.concat(found, ignore_index=True)
+    return rows[rows["part"].isin(PARTS)]
+
+
+def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
+    """A line a prompt, a column a captioner, per cent."""
+    own = rows[rows["part"] == part].set_index(["study", "captioner"])
+    lines = {
+        name: {captioner: cell(own.loc[name, captioner]) for captioner in CAPTIONERS}
+        for name in TEMPLATES
+    }
+    return pd.DataFrame(lines).T.rename_axis("prompt")
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the page."""
+    words = pd.DataFrame({"template": TEMPLATES}).rename_axis("prompt")
+    tables = {
+        "Scores (per cent)": table(rows, "score"),
+        "Probability of the true group, model captions (per cent)": table(rows, "model"),
+        "The prompts": words.map(lambda own: f"`{own}`"),
+    }
+    text = "".join(f"## {title}\n\n{markdown(own)}\n" for title, own in tables.items())
+    PAGE.write_text(f"# Prompts\n\nMade by `prompts.py`; do not edit.\n\n{text}")
+
+
+def main(outputs: str | None = None) -> None:
+    if outputs is not None:
+        run(Path(outputs)).to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
