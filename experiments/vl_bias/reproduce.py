@@ -2,8 +2,8 @@
 
 Usage: python -m experiments.vl_bias.reproduce [OUTPUTS]
 
-With OUTPUTS, a folder for runs, the CLIPs are fitted and rows.csv is written (minutes, on
-two cores); without it, the tables are made from the rows.csv that is there.
+With OUTPUTS, a folder for runs, the CLIPs are fitted and rows.csv is written (nine minutes on two
+busy cores); without it, tables and figure are made from the rows.csv that is there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pandas as pd
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.slots import given, shares, typical, world_tables
 from experiments.study import cell, markdown, sweep, write_results
+from experiments.vl_bias.figures import tradeoff_figure, tradeoffs
 
 HERE = Path(__file__).resolve().parent
 METRIC = ("metric=retrieval_fairness", "encoder=clip", "dataset=scenes", "logger=csv")
@@ -87,8 +88,13 @@ def price_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Fairness and recall of every debiasing."""
     own = rows[rows["study"].isin(["size", "none"])].copy()
     own["debias.k"] = own["debias.k"].fillna(0).astype(int)
+    best = tradeoffs(rows).set_index(["debias", "k"])["pareto"]
     lines = {
-        f"{name}, k = {k}" if k else str(name): _cells(group, KEPT[:1] + KEPT[2:] + BESIDE)
+        f"{name}, k = {k}" if k else str(name): {
+            **_cells(group, KEPT[:1] + KEPT[2:]),
+            "none has more of both": "yes" if best[name, k] else "",
+            **_cells(group, BESIDE),
+        }
         for (name, k), group in own.groupby(["debias", "debias.k"], sort=False)
     }
     return pd.DataFrame(lines).T.rename_axis("debias")
@@ -110,6 +116,7 @@ def write(rows: pd.DataFrame) -> None:
         "CLIPs of known association (per cent)": association_table(rows),
         "Fairness and its price, association 0.5 (per cent)": price_table(rows),
     }
+    tradeoff_figure(rows, HERE / "tradeoff.svg")
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})
 
 
