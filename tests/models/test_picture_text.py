@@ -84,7 +84,7 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(
 ) -> None:
     """By the library's own generation, which prepares texts in its own way."""
     own = model(folder, kind)
-    network, tokenizer = own._network, own._processor.tokenizer
+    network, tokenizer = own.network, own._processor.tokenizer
     inputs = own.read(Question(pictures, 0, BEFORE, GROUPS)).inputs
     if kind == "blip":  # generation puts the sign for the beginning, and takes the end away
         end = torch.tensor([[tokenizer.sep_token_id]])
@@ -175,7 +175,7 @@ def test_it_computes_in_the_precision_that_is_asked_for(folder: Path, pictures: 
     model(folder, "llava")
     found = find_pretrained(str(folder / "llava"), KINDS)
     half = PictureText(found, torch.device("cpu"), SIDE, "bfloat16")
-    assert half._network.dtype == torch.bfloat16
+    assert half.network.dtype == torch.bfloat16
     assert np.isfinite(likely(half, Question(pictures, 0, BEFORE, GROUPS))).all()
 
 

@@ -1,0 +1,104 @@
+"""A published model that is fine-tuned by LoRA: as what it begins, and what it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("peft", reason="extra lora is not installed")
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from bias_pipeline.captioners.judge import Judge
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.tuned_judge import TunedJudge
+from bias_pipeline.captioners.tuned_net import TunedNet
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io import extras
+from tests.photo_folder import write_photos
+from tests.tiny_picture_text import WRITERS, write
+
+PROMPT = Prompt("gender", template="{caption} {answer}")
+TOLD = ("a person rides a horse", "a dog on the beach")  # what the group can be told by
+ALL = np.arange(4)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    pictures = Pictures(tuple(sorted(write_photos(tmp_path_factory.mktemp("photos"), 4).iterdir())))
+    labels = ALL % 2
+    texts = Captions.from_texts([TOLD[label] for label in labels])
+    return Labelled("model", texts, labels, 2, ("male", "female"), pictures=pictures)
+
+
+def built(folder: Path, data: Labelled) -> TunedNet:
+    judge = TunedJudge(PROMPT, str(folder), side=32, dropout=0.0)
+    return judge.build(judge.read(data).fit(ALL))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_it_begins_as_the_model_is(kind: str, data: Labelled, tmp_path: Path) -> None:
+    folder = write(tmp_path, kind)
+    with torch.no_grad():
+        found = built(folder, data).eval()(rows=torch.from_numpy(ALL))
+    as_it_is = Judge(PROMPT, str(folder), side=32).likely(data)
+    np.testing.assert_allclose(found.numpy(), as_it_is, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
+    kind: str, data: Labelled, tmp_path: Path
+) -> None:
+    net = built(write(tmp_path, kind), data).eval()  # four captions bear no dropout
+    learnt = [own for own in net.parameters() if own.requires_grad]
+    kept = {name: own.clone() for name, own in net.named_parameters() if not own.requires_grad}
+    optimizer, rows = torch.optim.Adam(learnt, 0.01), torch.from_numpy(ALL)
+    labels = torch.from_numpy(data.labels)
+    first = net(rows=rows).detach()
+    truth = max(labels, 1 - labels, key=lambda own: cross_entropy(first, own))
+    losses = []
+    for _ in range(15):
+        loss = cross_entropy(net(rows=rows), truth)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+    assert all(torch.equal(own, kept[n]) for n, own in net.named_parameters() if n in kept)
+
+
+def test_little_of_it_is_learnt(data: Labelled, tmp_path: Path) -> None:
+    net = built(write(tmp_path, "git"), data)
+    learnt = [name for name, own in net.named_parameters() if own.requires_grad]
+    assert learnt
+    assert all("lora_" in name for name in learnt)
+
+
+def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
+    own = compose.cell(
+        [
+            *(
+                "metric=imagecaptioner2",
+                "encoder=hf_lora",
+                f"encoder.model={write(tmp_path, 'git')}",
+            ),
+            *("encoder.side=32", "probe.cache=null", "metric.leaks=[]", "trainer.max_epochs=1"),
+            *("captioner=faithful", "dataset.n_images=40", "stats.resamples=20"),
+        ]
+    )
+    metric, corpus = own.build("metric"), own.corpus()
+    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
+    assert 0 < found.parts["model"].estimate.value < 1
+
+
+def test_without_peft_it_is_told_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    with pytest.raises(ResourceError, match=r"bias_pipeline\[lora\]"):
+        TunedJudge(PROMPT, "Salesforce/blip-image-captioning-large").require()
