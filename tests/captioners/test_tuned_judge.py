@@ -63,14 +63,16 @@ def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
     labels = torch.from_numpy(data.labels)
     first = net(rows=rows).detach()
     truth = max(labels, 1 - labels, key=lambda own: cross_entropy(first, own))
-    losses = []
-    for _ in range(15):
-        loss = cross_entropy(net(rows=rows), truth)
+    before = loss = cross_entropy(first, truth).item()
+    for _ in range(60):
+        if loss < before / 2:
+            break
+        own = cross_entropy(net(rows=rows), truth)
         optimizer.zero_grad()
-        loss.backward()
+        own.backward()
         optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.5 * losses[0]
+        loss = own.item()
+    assert loss < before / 2
     assert all(torch.equal(own, kept[n]) for n, own in net.named_parameters() if n in kept)
 
 
