@@ -6,7 +6,7 @@ right, which are seen like anything else, as detectors and GRIT have it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -188,9 +188,15 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(size)
         self.mlp = Mlp(size, 4 * size)
 
-    def forward(self, grid: Tensor) -> Tensor:
-        """(B, H, W, C) to the same."""
-        grid = grid + self._kept(self._attended(self.norm1(grid)))
+    def forward(self, grid: Tensor, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """(B, H, W, C) to the same.
+
+        Args:
+            grid: of patches.
+            more: what is added to what patches have seen of each other, by that (a text: FIBER).
+        """
+        seen = self._attended(self.norm1(grid))
+        grid = grid + self._kept(seen if more is None else seen + more(seen))
         return grid + self._kept(self.mlp(self.norm2(grid)))
 
     def _attended(self, grid: Tensor) -> Tensor:

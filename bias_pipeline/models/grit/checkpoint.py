@@ -9,8 +9,7 @@ must be known. No released file was at hand where this was written.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models import weight_names
 from bias_pipeline.models.weight_files import read_numbers
 
 DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
@@ -98,61 +98,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def renamed(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Weights under our names, without those that are never used.
-
-    Raises:
-        DataError: on a name that nobody knows, or two that mean one weight and differ.
-    """
-    found: dict[str, Tensor] = {}
-    for name, value in weights.items():
-        own = _own_name(name)
-        if own is None and not any(re.fullmatch(pattern, name) for pattern in _UNUSED):
-            raise DataError(f"{path}: {name!r} is no weight of GRIT's; another network was saved")
-        if own is None:
-            continue
-        if own in found and not torch.equal(found[own], value):
-            raise DataError(f"{path}: {name!r} stands in it twice, with different numbers")
-        found[own] = value
-    return found
-
-
-def _own_name(name: str) -> str | None:
-    for pattern, own in _NAMES:
-        match = re.fullmatch(pattern, name)
-        if match:
-            return match.expand(own)
-    return None
+    """Weights under our names, see :func:`~bias_pipeline.models.weight_names.renamed`."""
+    return weight_names.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
 
 
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, what: str
 ) -> None:
-    """Know that a file holds each weight of a network in its size.
-
-    Args:
-        weights: of the file.
-        shapes: of the network's.
-        path: of the file.
-        what: setting that decides the network's size.
-
-    Raises:
-        DataError: naming the first weight that is not.
-    """
-    for name, shape in shapes.items():
-        if name not in weights:
-            raise DataError(
-                f"{path}: {name!r} is absent; it is the file of another network, or cut"
-            )
-        if weights[name].shape != shape:
-            raise DataError(
-                f"{path}: {name!r} is of {_size(weights[name].shape)} numbers and not of "
-                f"{_size(shape)}; with {what} the file is of another size"
-            )
-    more = sorted(set(weights) - set(shapes))
-    if more:
-        raise DataError(
-            f"{path}: {more[0]!r} is one too many; with {what} the file is of another size"
-        )
+    """The same of a network whose size ``what`` has set."""
+    why = f"with {what} the file is of another size"
+    weight_names.check_fit(weights, shapes, path, why)
 
 
 def load_detector(net: nn.Module, checkpoint: Checkpoint, what: str) -> None:
@@ -202,10 +157,6 @@ def load_captions(
 def _idle(name: str) -> bool:
     """Whether a weight is one that the released network saves and never uses."""
     return ".fc_alpha2." in name
-
-
-def _size(shape: Iterable[int]) -> str:
-    return " x ".join(map(str, shape))
 
 
 def _weights(path: Path) -> dict[str, Tensor]:

@@ -1,0 +1,208 @@
+"""Weights of FIBER as its authors released them: read without running code, and renamed.
+
+The file is one of Lightning's: ``state_dict`` beside what training needed. In it are queues of
+negative examples too, four fifths of the file, which are mapped and never read. Names are those of
+Microsoft's Swin transformer and of RoBERTa, with FIBER's own attention between the two. Every
+weight of ours must be there in its size, and every name of the file's must be known. No released
+file was at hand where this was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isqrt
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.models.fiber.net import Fiber
+from bias_pipeline.models.fiber.sizes import TEXT_HEAD, FiberSize
+from bias_pipeline.models.weight_files import read_numbers
+from bias_pipeline.models.weight_names import check_fit, renamed
+
+TABLE = "attn.relative_position_bias_table"
+_SWIN = r"vit_model\.layers\.(\d+)\.blocks\.(\d+)\."
+_LAYER = r"text_transformer\.encoder\.layer\.(\d+)\."
+_END = r"(weight|bias)"
+# The file's name, and ours.
+_NAMES: tuple[tuple[str, str], ...] = (
+    (rf"vit_model\.(patch_embed\.(?:proj|norm)\.{_END})", r"swin.\1"),
+    (
+        rf"{_SWIN}((?:norm[12]|mlp\.fc[12]|attn\.qkv|attn\.proj)\.{_END})",
+        r"swin.layers.\1.blocks.\2.\3",
+    ),
+    (rf"{_SWIN}({re.escape(TABLE)})", r"swin.layers.\1.blocks.\2.\3"),
+    (r"vit_model\.(layers\.\d+\.downsample\.(?:reduction|norm)\..+)", r"swin.\1"),
+    (rf"vit_model\.norm\.{_END}", r"swin_norm.\1"),
+    (rf"{_SWIN}attn\.alpha_i2t", r"gates.\1_\2.strength"),
+    (rf"{_SWIN}attn\.norm_i2t_i\.{_END}", r"gates.\1_\2.norm.\3"),
+    (rf"{_SWIN}attn\.qkv_i2t\.{_END}", r"gates.\1_\2.attention.query.\3"),
+    (rf"{_SWIN}attn\.qkv_text_i2t\.{_END}", r"gates.\1_\2.attention.key_value.\3"),
+    (rf"{_SWIN}attn\.proj_i2t\.{_END}", r"gates.\1_\2.attention.out.\3"),
+    (r"text_transformer\.embeddings\.word_embeddings\.weight", "text.words.weight"),
+    (r"text_transformer\.embeddings\.position_embeddings\.weight", "text.places.weight"),
+    (r"text_transformer\.embeddings\.token_type_embeddings\.weight", "text.kinds.weight"),
+    (rf"text_transformer\.embeddings\.LayerNorm\.{_END}", r"text.norm.\1"),
+    (
+        rf"{_LAYER}attention\.self\.(query|key|value)\.{_END}",
+        r"text.layers.\1.attention.\2.\3",
+    ),
+    (rf"{_LAYER}attention\.output\.dense\.{_END}", r"text.layers.\1.attention.out.\2"),
+    (rf"{_LAYER}attention\.output\.LayerNorm\.{_END}", r"text.layers.\1.norm1.\2"),
+    (rf"{_LAYER}intermediate\.dense\.{_END}", r"text.layers.\1.fc1.\2"),
+    (rf"{_LAYER}output\.dense\.{_END}", r"text.layers.\1.fc2.\2"),
+    (rf"{_LAYER}output\.LayerNorm\.{_END}", r"text.layers.\1.norm2.\2"),
+    (rf"{_LAYER}alpha_t2i", r"text.layers.\1.gate.strength"),
+    (
+        rf"{_LAYER}crossattention_t2i\.self\.(query|key|value)\.{_END}",
+        r"text.layers.\1.gate.attention.\2.\3",
+    ),
+    (
+        rf"{_LAYER}crossattention_t2i\.output\.dense\.{_END}",
+        r"text.layers.\1.gate.attention.out.\2",
+    ),
+    (rf"cross_modal_(image|text)_transform_itc\.{_END}", r"dual_\1.transform.\2"),
+    (rf"cross_modal_(image|text)_pooler_itc\.dense\.{_END}", r"dual_\1.pooler.\2"),
+    (rf"cross_modal_(image|text)_transform\.{_END}", r"fused_\1.transform.\2"),
+    (rf"cross_modal_(image|text)_pooler\.dense\.{_END}", r"fused_\1.pooler.\2"),
+    (rf"itm_score\.fc\.{_END}", r"matching.\1"),
+)
+_UNUSED = (
+    # Negative examples, which training compares with.
+    r"(image|text|image_input|text_input|text_input_mask)_queue",
+    r"queue_(ptr|total)",
+    # Buffers that are computed.
+    rf"{_SWIN}attn\.relative_position_index",
+    rf"{_SWIN}attn_mask",
+    r"text_transformer\.embeddings\.position_ids",
+    # No ranking depends on the temperature; rank_output is the second row of itm_score.
+    r"temp",
+    rf"rank_output\.{_END}",
+    # Saved and never used; and the head that fills gaps in texts.
+    rf"{_LAYER}crossattention_t2i\.output\.LayerNorm\.{_END}",
+    rf"text_transformer\.pooler\.dense\.{_END}",
+    r"mlm_score\..+",
+)
+
+
+def read_fiber(path: Path, side: int | None = None) -> Fiber:
+    """The network of a file, ready to look.
+
+    Args:
+        path: of the file.
+        side: of a picture in pixels, None for what it was trained with; with another, the tables of
+            places are interpolated.
+
+    Raises:
+        DataError: if it is no file of FIBER, holds code, or a name that nobody knows.
+        UsageError: if windows cannot fill pictures of that side.
+    """
+    weights = _own(_state(path), path)
+    size = size_of(weights, path)
+    if side is not None and side != size.side:
+        size = replace(size, window=_window(side, size.step))
+        weights = {name: _resized(name, own, size.window) for name, own in weights.items()}
+    with torch.device("meta"):
+        net = Fiber(size)
+    shapes = {name: own.shape for name, own in net.state_dict().items()}
+    check_fit(weights, shapes, path, "its other weights are of a network of another size")
+    held = {name: own.to(torch.float32, copy=True) for name, own in weights.items()}
+    net.load_state_dict(held, assign=True)
+    return net.eval().requires_grad_(False)
+
+
+def _state(path: Path) -> Mapping[str, Tensor]:
+    held = read_numbers(path)
+    own = held.get("state_dict") if isinstance(held, dict) else None
+    if not isinstance(own, dict) or not all(isinstance(v, Tensor) for v in own.values()):
+        raise DataError(f"{path}: it holds no state_dict; name a file of weights such as "
+                        "fiber_pretrain.ckpt")  # fmt: skip
+    return {str(name): value for name, value in own.items()}
+
+
+def _own(state: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Weights under our names: keys and values apart, no gates where nothing goes through them."""
+    found: dict[str, Tensor] = {}
+    for name, own in renamed(state, _NAMES, _UNUSED, path, "FIBER").items():
+        if ".key_value." in name:
+            halves = own.chunk(2)
+            found |= {
+                name.replace("key_value", half): rows
+                for half, rows in zip(("key", "value"), halves, strict=True)
+            }
+        else:
+            found[name] = own
+    return {name: own for name, own in found.items() if not _idle(name, found)}
+
+
+def _idle(name: str, weights: Mapping[str, Tensor]) -> bool:
+    """Whether it is the gate of a layer that does not read pictures; the file has one in each."""
+    start, gate, _ = name.partition(".gate.strength")
+    return bool(gate) and f"{start}.gate.attention.out.weight" not in weights
+
+
+def size_of(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
+    """How large the network of a file is.
+
+    Args:
+        weights: under our names.
+        path: of the file.
+
+    Raises:
+        DataError: if what says so is absent, or no FIBER can be of that size.
+    """
+
+    def shape(name: str) -> torch.Size:
+        if name not in weights:
+            raise DataError(
+                f"{path}: {name!r} is absent; it is the file of another network, or cut"
+            )
+        return weights[name].shape
+
+    def count(pattern: str) -> int:
+        return len({match[1] for name in weights if (match := re.match(pattern, name))})
+
+    n_stages = count(r"swin\.layers\.(\d+)\.blocks\.")
+    depths = tuple(count(rf"swin\.layers\.{stage}\.blocks\.(\d+)\.") for stage in range(n_stages))
+    tables = [shape(f"swin.layers.{stage}.blocks.0.{TABLE}") for stage in range(n_stages)]
+    n_words, text_size = shape("text.words.weight")
+    size = FiberSize(
+        size=shape("swin.patch_embed.proj.weight")[0],
+        depths=depths,
+        n_heads=tuple(own[1] for own in tables),
+        window=(isqrt(tables[0][0]) + 1) // 2 if tables else 0,
+        text_size=text_size,
+        text_inner=shape("text.layers.0.fc1.weight")[0],
+        text_layers=count(r"text\.layers\.(\d+)\."),
+        n_words=n_words,
+        n_places=shape("text.places.weight")[0],
+        n_pairs=count(r"gates\.(\w+)\."),
+        joint=shape("dual_text.pooler.weight")[0],
+        matches="matching.weight" in weights,
+    )
+    if not 0 < size.n_pairs <= min(size.text_layers, sum(depths)) or text_size % TEXT_HEAD:
+        raise DataError(
+            f"{path}: {size.n_pairs} blocks of {sum(depths)} read texts, in {size.text_layers} "
+            f"layers with vectors of {text_size} numbers; it is the file of another network, or cut"
+        )
+    return size
+
+
+def _window(side: int, step: int) -> int:
+    if side % step:
+        raise UsageError(f"encoder.side={side}: windows fill pictures of a multiple of {step}")
+    return side // step
+
+
+def _resized(name: str, own: Tensor, window: int) -> Tensor:
+    """A table of places for windows of another side, others as they are."""
+    if not name.endswith(TABLE):
+        return own
+    before, after = isqrt(len(own)), 2 * window - 1
+    square = own.float().T.reshape(1, -1, before, before)
+    found = torch.nn.functional.interpolate(square, (after, after), mode="bicubic")
+    return found.flatten(2)[0].T
