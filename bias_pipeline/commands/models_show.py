@@ -7,15 +7,19 @@ from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.encoders.fiber import Fiber
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
+from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, size_of
 from bias_pipeline.models.needs import PUBLISHED, Need, encoder_needs, needs_within
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
+
+FIBER_USER = "encoder.model"
 
 
 def parser() -> Parser:
@@ -52,12 +56,17 @@ def _show_needed(words: Sequence[str]) -> int:
     cell = compose.cell(words)
     metric = cell.tree["metric"]
     needs = [*needs_within(metric).values(), *map(Need, networks(metric.get("context")))]
-    if "encoder" in cell.used and cell.tree["encoder"].get(PUBLISHED):
-        named, revision = cell.build("encoder").named, cell.tree["encoder"]["revision"]
-        needs = [*needs, *([Need(named, revision)] if named else [])]
-    if not needs:
+    encoder = cell.build("encoder") if "encoder" in cell.used else None
+    if encoder is not None and cell.tree["encoder"].get(PUBLISHED) and encoder.named:
+        needs.append(Need(encoder.named, cell.tree["encoder"]["revision"]))
+    by_hand = encoder if isinstance(encoder, Fiber) else None
+    if by_hand:
+        needs = [need for need in needs if need.model != by_hand.model]
+    elif not needs:
         say("this configuration needs no published weights")
     _show_all(dict.fromkeys(needs))
+    if by_hand:
+        _tell(by_hand.found, [FIBER_USER])
     return 0
 
 
@@ -78,15 +87,23 @@ def _show_all(needs: Iterable[Need]) -> None:
 
 
 def _show(name: str, revision: str) -> None:
-    from bias_pipeline.models.prefetch import licence_of
-
+    if is_fiber(name):
+        _tell(find_fiber(name), [FIBER_USER])
+        return
     users = _users()
     model = find_gguf(name, revision) or find_pretrained(name, [*users], revision=revision)
+    _tell(model, users[model.kind], revision)
+
+
+def _tell(model: Pretrained, users: Sequence[str], revision: str = MAIN) -> None:
+    """Print what a model is, who takes it, and its files."""
+    from bias_pipeline.models.prefetch import licence_of
+
     told = {
         "model": model.name,
         "revision": model.revision or ("none" if model.source.startswith("a ") else revision),
         "type": model.kind,
-        "for": ", ".join(users[model.kind]),
+        "for": ", ".join(users),
         **_pooling(model),
         "licence": licence_of(model.name, model.folder) or "not stated",
         "source": model.source,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -162,6 +162,8 @@ def means_of(examples: Examples) -> FloatArray:
 def edited(dual: DualEncoder, edits: Mapping[str, Edit], *, renormalise: bool) -> DualEncoder:
     """A pair of embedders with an edit around those that have one.
 
+    A mode that judges pictures and texts together has no vectors and stays as it is.
+
     Args:
         dual: the pair.
         edits: of ``image``, ``text`` or both.
@@ -172,4 +174,4 @@ def edited(dual: DualEncoder, edits: Mapping[str, Edit], *, renormalise: bool) -
         images = Debiased(images, edits["image"], renormalise)
     if "text" in edits:
         texts = Debiased(texts, edits["text"], renormalise)
-    return DualEncoder(images, texts)
+    return replace(dual, images=images, texts=texts)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.declared import Share, known_name
-from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
-from bias_pipeline.encoders.frozen import VectorInputs, Vectors, distinct
+from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
 from bias_pipeline.models.clip import KINDS
@@ -21,15 +19,13 @@ from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.vision.people import Crop
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
     from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 
 
 @dataclass(frozen=True)
-class Clip(NetEncoder, FeatureEncoder):
-    """A CLIP, frozen. Metrics of retrieval ask both halves, attackers that of texts.
+class Clip(PictureTextEncoder):
+    """A CLIP, frozen.
 
     Attributes:
         dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
@@ -48,8 +44,6 @@ class Clip(NetEncoder, FeatureEncoder):
         >>> Clip("bias_pipeline.datasets.coco.CocoDataset").named
         'openai/clip-vit-base-patch32'
     """
-
-    frozen: ClassVar[bool] = True
 
     dataset: Line
     published: Line = "openai/clip-vit-base-patch32"
@@ -107,32 +101,10 @@ class Clip(NetEncoder, FeatureEncoder):
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """Both halves.
+        """See the base."""
+        from bias_pipeline.inference.clip import clip_dual
 
-        Args:
-            crop: what of pictures is shown.
-            normalise: whose vectors are of length 1.
-        """
-        from bias_pipeline.inference.embedders import clip_dual
-
-        kept = None if self.cache is None else str(Path(self.cache, "embeddings"))
-        return clip_dual(self.found, crop, self.device, kept, normalise)
-
-    @property
-    def spec(self) -> Mapping[str, object]:
-        """The model by its digests."""
-        return {"files": dict(self.found.files), "standardize": self.standardize}
-
-    def read(self, data: Labelled) -> Vectors:
-        """The vectors of N captions."""
-        texts, rows = distinct(data.captions)
-        return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
-
-    def build(self, inputs: VectorInputs) -> nn.Module:
-        """A network that passes vectors on."""
-        from bias_pipeline.encoders.nets import GivenNet
-
-        return GivenNet(inputs.items.vectors.shape[1])
+        return clip_dual(self.found, crop, self.device, self.kept, normalise)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +13,13 @@ import numpy.typing as npt
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.texts import TextEmbedder, embed_missing, vectors_from
-from bias_pipeline.models.clip import ClipPhotos, ClipTexts
-from bias_pipeline.models.pretrained import Pretrained, device_of
 from bias_pipeline.vision.people import Crop, look, look_key
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
 Normalise = Literal["both", "texts"]
 
 VERSION = 1  # raise it whenever any vector changes
@@ -39,6 +40,26 @@ class Embedder(Protocol):
         """(N, D) vectors of length 1."""
 
 
+class Matcher(Protocol):
+    """Judges a picture and a text together, which costs a reading of every pair."""
+
+    def require(self) -> None:
+        """Know that it can.
+
+        Raises:
+            BiasPipelineError: if it cannot.
+        """
+
+    def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> FloatArray:
+        """(P,) how well they match, the better the more.
+
+        Args:
+            pictures: each of which is there, if it is in a pair.
+            texts: any number.
+            pairs: (P, 2) number of a picture and of a text.
+        """
+
+
 @dataclass(frozen=True)
 class DualEncoder:
     """Pictures and texts as vectors of one space, whose products are their similarity.
@@ -46,32 +67,60 @@ class DualEncoder:
     Attributes:
         images: of :class:`~bias_pipeline.corpus.pictures.Pictures`.
         texts: of texts.
+        matcher: the same model's other mode; None: it has none.
     """
 
     images: Embedder
     texts: Embedder
+    matcher: Matcher | None = None
 
 
-def clip_dual(
-    model: Pretrained, crop: Crop, device: str, cache: str | None, normalise: Normalise = "both"
-) -> DualEncoder:
-    """A CLIP as a pair of embedders.
+class Photos(Protocol):
+    """The picture half of a model."""
 
-    Args:
-        model: that was found.
-        crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
-        device: where it computes.
-        cache: folder of vectors, None to keep them in memory.
-        normalise: whose vectors are of length 1.
-    """
-    images = ClipImages(model, device, cache, crop=crop, normalise=normalise == "both")
-    return DualEncoder(images, ClipQueries(model, device, cache))
+    def prepare(self, photo: Image, /) -> FloatArray:
+        """(3, H, W) a photo as the network takes it."""
+
+    def describe(self, photos: Sequence[FloatArray], /) -> FloatArray:
+        """(N, D) a vector for each photo."""
+
+
+class Texts(Protocol):
+    """The text half of a model."""
+
+    def describe(self, texts: Sequence[str], /) -> FloatArray:
+        """(N, D) a vector of length 1 for each text."""
+
+
+class Halves(Protocol):
+    """A model that was found; its halves are loaded when they are asked."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides its vectors."""
+
+    def photos(self, *, normalize: bool) -> Photos:
+        """Those of pictures, of length 1 or as the model makes them."""
+
+    def texts(self) -> Texts:
+        """Those of texts."""
 
 
 @dataclass(frozen=True)
-class _Clip:
-    model: Pretrained
-    device: str
+class _Kept:
+    """What vectors are kept under.
+
+    Attributes:
+        model: whose they are.
+        cache: folder of vectors, None to keep them in memory.
+        memory: those.
+    """
+
+    model: Halves
     cache: str | None
     memory: dict[str, npt.NDArray[np.float32]] = field(
         default_factory=dict, compare=False, repr=False
@@ -80,7 +129,7 @@ class _Clip:
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests."""
-        return {"job": "dual", "version": VERSION, "files": dict(self.model.files)}
+        return {"job": "dual", "version": VERSION, **self.model.spec}
 
     def _vectors(self, keys: Sequence[str], load: Callable[[], TextEmbedder]) -> FloatArray:
         """(N, D) vectors by what they are of, those that are not there yet computed."""
@@ -98,11 +147,11 @@ class _Clip:
 
 
 @dataclass(frozen=True)
-class ClipImages(_Clip):
-    """The picture half of a CLIP.
+class Images(_Kept):
+    """The picture half of a model.
 
     Attributes:
-        crop: what of pictures is shown.
+        crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
         normalise: whether vectors are of length 1.
     """
 
@@ -130,8 +179,8 @@ class _Shown:
 
     n_cut = 0
 
-    def __init__(self, how: ClipImages, pictures: Pictures, keys: Sequence[str]) -> None:
-        self.net = _photos(how.model, how.device, how.normalise)
+    def __init__(self, how: Images, pictures: Pictures, keys: Sequence[str]) -> None:
+        self.net = how.model.photos(normalize=how.normalise)
         self.pictures, self.crop = pictures, how.crop
         self.rows = {key: row for row, key in enumerate(keys)}
 
@@ -145,8 +194,8 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class ClipQueries(_Clip):
-    """The text half of a CLIP."""
+class Queries(_Kept):
+    """The text half of a model."""
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -159,28 +208,16 @@ class ClipQueries(_Clip):
         Raises:
             BiasPipelineError: if the model cannot be loaded.
         """
-        return self._vectors(items, lambda: _Read(_texts(self.model, self.device)))
+        return self._vectors(items, lambda: _Read(self.model.texts()))
 
 
 @dataclass(frozen=True)
 class _Read:
     """Texts, as texts are embedded."""
 
-    net: ClipTexts
+    net: Texts
     n_cut: int = 0
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         starts = range(0, len(texts), _BATCH)
         return np.concatenate([self.net.describe(texts[s : s + _BATCH]) for s in starts])
-
-
-@lru_cache(maxsize=1)
-def _photos(model: Pretrained, device: str, normalise: bool) -> ClipPhotos:
-    """The model that was asked last."""
-    return ClipPhotos(model, device_of(device), normalize=normalise)
-
-
-@lru_cache(maxsize=1)
-def _texts(model: Pretrained, device: str) -> ClipTexts:
-    """The model that was asked last."""
-    return ClipTexts(model, device_of(device), normalize=True)

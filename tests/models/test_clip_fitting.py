@@ -13,7 +13,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.inference.embedders import clip_dual
+from bias_pipeline.inference.clip import clip_dual
 from bias_pipeline.models.clip import KINDS
 from bias_pipeline.models.clip_fitting import ClipRecipe, Pairs, fit_clip
 from bias_pipeline.models.pretrained import Preprocessing, find_pretrained

@@ -18,7 +18,7 @@ from bias_pipeline.debias.base import Debias, Examples
 from bias_pipeline.debias.sentences import held_out, sentences
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
-from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Normalise
@@ -32,6 +32,7 @@ from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
+from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank
 from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.retrieval.table import lines_of, named
 from bias_pipeline.metrics.sources import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
@@ -75,11 +76,15 @@ class RetrievalFairness(Metric):
 
     Args:
         attribute: whose groups.
-        encoder: a pair of embedders, ``encoder=clip``.
+        encoder: a pair of embedders, ``clip`` or ``fiber``.
         debias: what is done with its vectors.
         split: what is fitted to, and what is retrieved from.
         stats: how intervals over images are made.
         k: how many images each query retrieves; the paper's 100.
+        rerank: how many of the first images of each ranking, and captions of each image for recall,
+            the encoder judges together with the query and puts in that order (``fiber`` can); None:
+            rankings are those of vectors. A debiasing edits vectors, so it decides which are judged
+            and not how.
         normalise: ``both``: pictures and queries are of length 1; ``texts``: pictures are as long
             as the model makes them, and the longer ones come first.
         target: what shares at the top are set against in skews: ``uniform``, or those of the
@@ -137,6 +142,7 @@ class RetrievalFairness(Metric):
         split: SplitRule,
         stats: Bootstrap,
         k: Count = 100,
+        rerank: Count | None = None,
         crop: Crop = "person",
         concepts: Sequence[Line] | None = None,
         template: Line = "a photo of a {concept}",
@@ -150,18 +156,20 @@ class RetrievalFairness(Metric):
         others: Mapping[str, Attribute] | None = None,
         attacked_images: Count = 2000,
     ) -> None:
-        if not isinstance(encoder, Clip):
+        if not isinstance(encoder, PictureTextEncoder):
             raise UsageError(
                 "metric=retrieval_fairness asks an encoder of pictures and texts; choose "
-                "encoder=clip"
+                "encoder=clip, or encoder=fiber"
             )
         if "{concept}" not in template:
             raise UsageError(f"metric.template={template!r}: {{concept}} must stand in it")
         if concepts is not None and (not concepts or len(set(concepts)) < len(concepts)):
             raise UsageError(f"metric.concepts={list(concepts)}: give some, each once")
+        if rerank is not None:
+            check_rerank(rerank, k, ties, encoder)
         self.attribute, self.encoder, self.debias = attribute, encoder, debias
         self.split, self.stats = split, stats
-        self.k, self.crop, self.template = k, crop, template
+        self.k, self.rerank, self.crop, self.template = k, rerank, crop, template
         self.concepts, self.depths, self.recall_images = concepts, tuple(recall), recall_images
         self.normalise, self.ties, self.attacked_images = normalise, ties, attacked_images
         self.skews, self.others = Skews(target, log, floor), others or {}
@@ -216,12 +224,14 @@ class RetrievalFairness(Metric):
                 "or a larger split.test_share"
             )
         asked = self._asked(corpus)
+        dual = self.encoder.dual(self.crop, self.normalise)
         seen = _Seen(
             corpus,
             self.attribute.name,
-            self.encoder.dual(self.crop, self.normalise),
+            dual,
             other_groupings(corpus, self.attribute),
             held_out(self.attribute, corpus.groupings[self.attribute.name].names),
+            self._reranker(dual, corpus),
         )
         retrieved = [self._retrieved(seen, split, asked) for split in splits]
         ranked = [own.ranked for own in retrieved]
@@ -247,11 +257,19 @@ class RetrievalFairness(Metric):
             parts,
             audit=self._audit(ranked, null, seen, asked),
             notes=[
-                *self._notes(lines, null, fewest, corpus),
+                *self._notes(lines, null, fewest, corpus, seen.again),
                 *self._omitted(parts, seen, ranked),
             ],
             tables={CONCEPTS: lines},
         )
+
+    def _reranker(self, dual: DualEncoder, corpus: Corpus) -> Reranker | None:
+        if self.rerank is None:
+            return None
+        assert dual.matcher is not None
+        assert corpus.pictures is not None
+        dual.matcher.require()
+        return Reranker(dual.matcher, corpus.pictures, self.rerank)
 
     def _asked(self, corpus: Corpus) -> Concepts:
         known = concepts_of(corpus.dataset)
@@ -271,10 +289,15 @@ class RetrievalFairness(Metric):
         rows = split.test[order]
         queries = dual.texts.embed(list(asked.values()))
         pictures = dual.images.embed(seen.pictures(rows))
+        least = self.rerank or 0
         ranked = Ranked.of(
-            queries, pictures, rows, seen.codes[rows], len(seen.names), self.k, self.ties
+            queries, pictures, rows, seen.codes[rows], len(seen.names), self.k, self.ties, least
         )
-        others = ranked_others(queries, pictures, rows, seen.others, ranked)
+        others = ranked_others(queries, pictures, rows, seen.others, ranked, least)
+        if seen.again is not None:
+            texts = list(asked.values())
+            ranked = seen.again.ranked(texts, ranked)
+            others = {name: seen.again.ranked(texts, own) for name, own in others.items()}
         some = rows[: self.attacked_images]
         attacked = Attacked.of(
             pictures[: len(some)], some, seen.codes[some], seen.corpus.keys, split.seed
@@ -302,7 +325,7 @@ class RetrievalFairness(Metric):
         if not self.depths or not captions:
             return None
         own = pictures[: self.recall_images][np.isin(rows[: self.recall_images], told)]
-        return Recall.of(dual, captions, own, told, self.depths)
+        return Recall.of(dual, captions, own, told, self.depths, seen.again)
 
     def _examples(self, seen: _Seen, split: Split, side: str) -> Examples:
         if side == "image":
@@ -365,6 +388,7 @@ class RetrievalFairness(Metric):
             "null": null._asdict(),
             "queries": dict(asked),
             "encoder": dict(seen.dual.images.spec),
+            "rerank": self.rerank,
         }  # fmt: skip
 
     def _omitted(
@@ -381,7 +405,12 @@ class RetrievalFairness(Metric):
         return found
 
     def _notes(
-        self, lines: Sequence[Mapping[str, object]], null: FairRanker, n: int, corpus: Corpus
+        self,
+        lines: Sequence[Mapping[str, object]],
+        null: FairRanker,
+        n: int,
+        corpus: Corpus,
+        again: Reranker | None,
     ) -> list[str]:
         found = [
             f"a ranker to whom groups are nothing has {null.expected:.1%} "
@@ -393,6 +422,8 @@ class RetrievalFairness(Metric):
                 f"k={self.k} is more than half of the images retrieved from: whatever the ranking, "
                 "the groups at the top are then nearly those of the data"
             )
+        if again is not None:
+            found.append(again.told(debiased=bool(self.debias.sides)))
         lost = int((corpus.groupings[self.attribute.name].codes >= 0).sum()) - len(
             self._shown(corpus)
         )
@@ -419,6 +450,7 @@ class _Seen:
     dual: DualEncoder
     others: Mapping[str, Grouping]
     told: Sequence[tuple[str, ...]]
+    again: Reranker | None
 
     @property
     def codes(self) -> IntArray:

@@ -46,6 +46,7 @@ def ranked_others(
     rows: IntArray,
     others: Mapping[str, Grouping],
     like: Ranked,
+    least: int = 0,
 ) -> dict[str, Ranked]:
     """The same rankings, of the pictures that belong to a group of another attribute.
 
@@ -55,6 +56,7 @@ def ranked_others(
         rows: (N,) the pictures' rows of a corpus.
         others: attribute to groups.
         like: as they are ranked for the attribute that is scored.
+        least: see :meth:`~bias_pipeline.metrics.retrieval.ranked.Ranked.of`.
 
     Returns:
         Attribute to rankings; without those of which fewer than k pictures are labelled.
@@ -71,6 +73,7 @@ def ranked_others(
                 len(own.names),
                 like.k,
                 like.ties,
+                least,
             )
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,7 @@ class Ranked:
         n_groups: int,
         k: int,
         ties: Ties = "stable",
+        least: int = 0,
     ) -> Ranked:
         """Rank pictures for each query.
 
@@ -64,10 +65,11 @@ class Ranked:
             n_groups: K.
             k: depth.
             ties: see the class.
+            least: how many of each ranking are there at least, if there are so many pictures.
         """
         # An image counts Poisson(1) times: so many, but for one resampling in a thousand million,
         # hold k. Where fewer do, what there is counts.
-        depth = min(len(rows), k + math.ceil(6 * math.sqrt(k)) + 10)
+        depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
         top, blocks = top_ranks(queries, pictures, depth), None
         if ties != "stable":
             blocks = tied(queries, pictures, top)
@@ -77,6 +79,19 @@ class Ranked:
                 blocks = tied(queries, pictures, top)
         sizes = np.bincount(codes, minlength=n_groups)
         return cls(rows[top], codes[top], sizes, k, ties, blocks)
+
+    def reordered(self, order: IntArray) -> Ranked:
+        """The same with the first of each ranking in another order; nobody knows of ties then.
+
+        Args:
+            order: (C, L) numbers of places, of the first L.
+        """
+        rest = np.arange(order.shape[1], self.images.shape[1])
+        places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
+        images, groups = (
+            np.take_along_axis(own, places, axis=1) for own in (self.images, self.groups)
+        )
+        return replace(self, images=images, groups=groups, blocks=None)
 
     @property
     def cut(self) -> bool:

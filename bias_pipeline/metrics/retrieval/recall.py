@@ -13,6 +13,7 @@ from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.retrieval import ranks_of_own
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.retrieval.rerank import Reranker
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -40,6 +41,7 @@ class Recall:
         pictures: npt.NDArray[np.float32],
         rows: IntArray,
         depths: Sequence[int],
+        again: Reranker | None = None,
     ) -> Recall:
         """Rank pictures for captions and captions for pictures.
 
@@ -49,9 +51,15 @@ class Recall:
             pictures: (N, D) vectors of the pictures that they are of.
             rows: (N,) of the corpus.
             depths: see the class.
+            again: orders what is found first again; None: nothing does.
         """
         texts = dual.texts.embed(captions)
         places = {"image": ranks_of_own(texts, pictures), "text": ranks_of_own(pictures, texts)}
+        if again is not None:
+            told = (captions, rows)
+            image = again.places(texts, pictures, places["image"], *told, of_texts=True)
+            text = again.places(pictures, texts, places["text"], *told, of_texts=False)
+            places = {"image": image, "text": text}
         return cls(rows, places, depths)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 PATCH = 4  # pixels a side
 TEXT_HEAD = 64  # numbers of an attention head, in RoBERTas of every size
+PADDING = 1  # its number among tokens, in RoBERTa
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.models.fiber.sizes import TEXT_HEAD, FiberSize
-
-PADDING = 1  # RoBERTa's number of it
+from bias_pipeline.models.fiber.sizes import PADDING, TEXT_HEAD, FiberSize
 
 
 class Attention(nn.Module):

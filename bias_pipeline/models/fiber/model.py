@@ -1,0 +1,168 @@
+"""FIBER as its folder has it: photos and texts to vectors, and judged together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.models.fiber.checkpoint import read_fiber
+from bias_pipeline.models.fiber.folder import checkpoint_of, read_tokenizer
+from bias_pipeline.models.fiber.net import Begun
+from bias_pipeline.models.fiber.sizes import PADDING
+from bias_pipeline.models.pretrained import Pretrained
+
+FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+
+_MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
+_PHOTOS = 8  # that are looked at at once
+_PAIRS = 32  # that are judged at once
+_WORDLESS = 2  # tokens around a text
+
+
+class FiberModel:
+    """Both modes of one file.
+
+    Args:
+        model: that was found.
+        side: of a picture in pixels, None for the file's own.
+        longest: tokens that are read of a text, ``<s>`` and ``</s>`` among them.
+        device: where to compute.
+
+    Raises:
+        DataError: if a file is broken or of another network.
+        UsageError: if it has no such side, or texts cannot be so long.
+    """
+
+    def __init__(
+        self, model: Pretrained, side: int | None, longest: int, device: torch.device
+    ) -> None:
+        self._name = model.name
+        self._tokenizer = read_tokenizer(model)
+        self._net = read_fiber(checkpoint_of(model), side).to(device)
+        self._device = device
+        size = self._net.size
+        most = size.n_places - PADDING - 1
+        if not _WORDLESS < longest <= most:
+            raise UsageError(f"encoder.longest={longest}: {model.name} reads 3 to {most} tokens")
+        if self._tokenizer.get_vocab_size() > size.n_words:
+            raise DataError(
+                f"{model.name}: vocab.json has {self._tokenizer.get_vocab_size()} words, and the "
+                f"weights know {size.n_words}; fetch roberta-base's"
+            )
+        self._tokenizer.enable_truncation(longest)
+
+    @property
+    def matches(self) -> bool:
+        """Whether the file has been trained to judge pictures and texts together."""
+        return self._net.size.matches
+
+    def prepare(self, photo: Image.Image) -> FloatArray:
+        """(3, S, S) a photo, squeezed into a square."""
+        side = self._net.size.side
+        pixels = np.asarray(photo.resize((side, side), Image.Resampling.BICUBIC), np.float32)
+        own = (pixels / 255 - np.array(_MEAN, np.float32)) / np.array(_SPREAD, np.float32)
+        return np.ascontiguousarray(own.transpose(2, 0, 1))
+
+    def photos(self, photos: Sequence[FloatArray], *, normalize: bool) -> FloatArray:
+        """(N, D) a vector for each photo, by itself."""
+        starts = range(0, len(photos), _PHOTOS)
+        with torch.inference_mode():
+            found = [self._net.pictures(self._pixels(photos[s : s + _PHOTOS])) for s in starts]
+            return self._vectors(torch.cat(found), normalize=normalize)
+
+    def texts(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) a vector of length 1 for each text, by itself."""
+        with torch.inference_mode():
+            return self._vectors(self._net.texts(self._tokens(texts)), normalize=True)
+
+    def begin(self, texts: Sequence[str]) -> Begun:
+        """Texts, as far as they are read without a picture."""
+        with torch.inference_mode():
+            return self._net.begin_texts(self._tokens(texts))
+
+    def match(self, photos: Sequence[FloatArray], texts: Begun, pairs: IntArray) -> FloatArray:
+        """(P,) how well photos and texts match, on a scale of logits.
+
+        Args:
+            photos: a few, which are looked at at once.
+            texts: of :meth:`begin`.
+            pairs: (P, 2) number of a photo and of a text.
+        """
+        found = []
+        with torch.inference_mode():
+            grids = self._net.begin_pictures(self._pixels(photos))
+            for start in range(0, len(pairs), _PAIRS):
+                photo, text = torch.from_numpy(pairs[start : start + _PAIRS].T).to(self._device)
+                begun = Begun(texts.vectors[text], texts.there[text])
+                found.append(self._net.match(grids[photo], begun))
+            return self._numbers(torch.cat(found))
+
+    def _pixels(self, photos: Sequence[FloatArray]) -> torch.Tensor:
+        return torch.from_numpy(np.stack(photos)).to(self._device)
+
+    def _tokens(self, texts: Sequence[str]) -> torch.Tensor:
+        """(N, L) numbers of tokens, filled up to the longest."""
+        rows = [own.ids for own in self._tokenizer.encode_batch(list(texts))]
+        filled = np.full((len(rows), max(map(len, rows))), PADDING, np.int64)
+        for row, own in zip(filled, rows, strict=True):
+            row[: len(own)] = own
+        return torch.from_numpy(filled).to(self._device)
+
+    def _vectors(self, found: torch.Tensor, *, normalize: bool) -> FloatArray:
+        return self._numbers(torch.nn.functional.normalize(found, dim=1) if normalize else found)
+
+    def _numbers(self, found: torch.Tensor) -> FloatArray:
+        numbers: FloatArray = found.float().cpu().numpy()
+        if not np.isfinite(numbers).all():
+            raise DataError(f"{self._name}: it gives what are no numbers; its weights are broken")
+        return numbers
+
+
+@dataclass(frozen=True)
+class FiberPhotos:
+    """Pictures by themselves.
+
+    Attributes:
+        net: both modes.
+        normalize: whether vectors are of length 1.
+    """
+
+    net: FiberModel
+    normalize: bool
+
+    def prepare(self, photo: Image.Image) -> FloatArray:
+        """(3, S, S) a photo as the network takes it."""
+        return self.net.prepare(photo)
+
+    def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
+        """(N, D) a vector for each photo."""
+        return self.net.photos(photos, normalize=self.normalize)
+
+
+@dataclass(frozen=True)
+class FiberTexts:
+    """Texts by themselves.
+
+    Attributes:
+        net: both modes.
+    """
+
+    net: FiberModel
+
+    def describe(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) a vector of length 1 for each text."""
+        return self.net.texts(texts)
+
+
+@lru_cache(maxsize=1)
+def loaded(model: Pretrained, side: int | None, longest: int, device: torch.device) -> FiberModel:
+    """The model that was asked last."""
+    return FiberModel(model, side, longest, device)

@@ -1,0 +1,210 @@
+"""Rankings whose first are ordered again by a model that judges pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.encoders.fiber import Fiber
+from bias_pipeline.errors import UsageError
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.recall import Recall
+from bias_pipeline.metrics.retrieval.rerank import Reranker
+
+N, K = 30, 5
+ROWS = np.arange(100, 100 + N)  # of the corpus
+NOWHERE = Pictures((), None, ())  # nobody looks
+
+
+@dataclass
+class Judge:
+    """Prefers pictures by a table, (texts, rows of the corpus); counts what it is asked."""
+
+    table: np.ndarray
+    asked: list[tuple[int, int]] = field(default_factory=list)
+
+    def require(self) -> None:
+        """It can."""
+
+    def match(self, _: Pictures, texts: Sequence[str], pairs: np.ndarray) -> np.ndarray:
+        self.asked += [tuple(pair) for pair in pairs.tolist()]
+        assert pairs[:, 1].max() < len(texts)
+        return self.table[pairs[:, 1], pairs[:, 0]].astype(np.float32)
+
+
+def ranked(least: int = 0) -> tuple[Ranked, np.ndarray]:
+    """Two queries over pictures in a line, and their similarity."""
+    queries = np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
+    pictures = np.column_stack([np.arange(N), np.zeros(N)]).astype(np.float32)
+    own = Ranked.of(queries, pictures, ROWS, np.arange(N) % 2, 2, K, least=least)
+    return own, queries @ pictures.T
+
+
+def table(seed: int = 0) -> np.ndarray:
+    found = np.zeros((2, 200))
+    found[:, ROWS] = np.random.default_rng(seed).normal(size=(2, N))
+    return found
+
+
+def test_the_first_are_in_the_order_in_which_they_match() -> None:
+    before, near = ranked()
+    judge = Judge(table())
+    found = Reranker(judge, NOWHERE, 8).ranked(["a", "b"], before)
+    for query in range(2):
+        candidates = ROWS[np.argsort(-near[query])[:8]].tolist()
+        wanted = sorted(candidates, key=lambda row: -judge.table[query, row])  # noqa: B023
+        assert found.images[query, :8].tolist() == wanted
+        assert found.images[query, 8:].tolist() == before.images[query, 8:].tolist()
+        assert found.groups[query].tolist() == ((found.images[query] - 100) % 2).tolist()
+    assert len(judge.asked) == 16
+
+
+def test_equally_matching_pictures_stay_in_their_order() -> None:
+    before, _ = ranked()
+    found = Reranker(Judge(np.zeros((2, 200))), NOWHERE, 8).ranked(["a", "b"], before)
+    assert np.array_equal(found.images, before.images)
+
+
+def test_more_than_there_are_are_all_of_them() -> None:
+    before, _ = ranked(least=1000)
+    judge = Judge(table())
+    found = Reranker(judge, NOWHERE, 1000).ranked(["a", "b"], before)
+    for query in range(2):
+        wanted = sorted(ROWS.tolist(), key=lambda row: -judge.table[query, row])  # noqa: B023
+        assert found.images[query].tolist() == wanted
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Texts and pictures that are told apart by half: the first of two alike is found."""
+
+    spec: None = None
+
+    def embed(self, items: Sequence[str]) -> np.ndarray:
+        return np.eye(N, dtype=np.float32)[[int(own) // 2 for own in items]]
+
+
+def recall(judge: Judge | None, n: int = 4) -> dict[str, float]:
+    captions = [str(number) for number in range(N)]
+    own = DualEncoder(Numbered(), Numbered())  # type: ignore[arg-type]
+    pictures = Numbered().embed(captions)
+    again = None if judge is None else Reranker(judge, NOWHERE, n)
+    found = Recall.of(own, captions, pictures, ROWS, (1,), again)
+    return dict(zip(map(str, found.names), found.shares(np.ones((1, N)), ROWS)[0], strict=True))
+
+
+def test_who_cannot_tell_two_apart_finds_half_of_them() -> None:
+    assert recall(None) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
+
+
+def test_who_judges_pairs_tells_them_apart() -> None:
+    judge = Judge(np.zeros((N, 200)))
+    judge.table[np.arange(N), ROWS] = 1
+    assert recall(judge) == {"recall:image@1": 1.0, "recall:text@1": 1.0}
+
+
+def test_what_is_behind_the_first_is_not_found_by_judging() -> None:
+    judge = Judge(np.zeros((N, 200)))
+    judge.table[np.arange(N), ROWS] = 1
+    assert recall(judge, n=1) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
+
+
+WORDS = ("metric=retrieval_fairness", "encoder=fiber", "dataset.n_images=120", "seeds=1")
+QUICK = ("stats.resamples=20", "metric.k=10", "encoder.cache=null", "encoder.device=cpu")
+
+
+def compute(folder: Path, *words: str) -> Score:
+    cell = compose.cell([*WORDS, *QUICK, f"encoder.model={folder}", *words])
+    metric, corpus = cell.build("metric"), cell.corpus()
+    found: Score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch")
+    from tests.fiber_files import write_fiber
+
+    return write_fiber(tmp_path_factory.mktemp("fiber"))
+
+
+SOME = ("metric.concepts=[zoo,wine,nurse]", "metric.recall=[]")
+
+
+def test_judging_changes_rankings_and_says_so(folder: Path) -> None:
+    before, after = compute(folder, *SOME), compute(folder, *SOME, "metric.rerank=30")
+    assert before.parts["score"].estimate.value != after.parts["score"].estimate.value
+    assert before.parts["null"].estimate.value == after.parts["null"].estimate.value
+    assert after.audit["rerank"] == 30
+    assert any("the first 30 of each ranking" in note for note in after.notes)
+
+
+def test_a_debiasing_only_chooses_what_is_judged(folder: Path) -> None:
+    words = (*SOME, "debias=mean_difference", "debias.side=image")
+    found = compute(folder, *words, "metric.rerank=30")
+    assert any("the debiasing only chose them" in note for note in found.notes)
+    # Where all are judged there is nothing to choose.
+    everything = "metric.rerank=1000"
+    one, other = compute(folder, *words, everything), compute(folder, *SOME, everything)
+    assert one.parts["score"].estimate.value == other.parts["score"].estimate.value
+
+
+def test_weights_that_judge_no_pairs_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from dataclasses import replace
+
+    from tests.fiber_files import TINY, write_fiber
+
+    silent = write_fiber(tmp_path / "silent", replace(TINY, matches=False))
+    assert "score" in compute(silent, *SOME).parts
+    with pytest.raises(UsageError, match=r"metric\.rerank: .* have no itm_score"):
+        compute(silent, *SOME, "metric.rerank=30")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("encoder=clip", "metric.rerank=200"), "choose encoder=fiber"),
+        (("encoder=fiber", "metric.rerank=100"), r"the first metric\.k=100 stay the same"),
+        (("encoder=fiber", "metric.rerank=200", "metric.ties=all"), "choose one of the two"),
+    ],
+)
+def test_what_cannot_be_ordered_again_is_refused(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        compose.cell(["metric=retrieval_fairness", *words]).build("metric")
+
+
+def test_every_pair_is_judged_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bias_pipeline.models.fiber.model import FiberModel
+
+    judged: list[int] = []
+    looked: list[int] = []
+    match = FiberModel.match
+
+    def counted(self: FiberModel, photos: list, texts: object, pairs: np.ndarray) -> np.ndarray:
+        judged.append(len(pairs))
+        looked.append(len(photos))
+        return match(self, photos, texts, pairs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FiberModel, "match", counted)
+    cell = compose.cell([*WORDS, *QUICK, f"encoder.model={folder}"])
+    corpus, encoder = cell.corpus(), cell.build("encoder")
+    assert isinstance(encoder, Fiber)
+    matcher, pictures = encoder.dual("person").matcher, corpus.pictures
+    assert matcher is not None
+    assert pictures is not None
+    rows = np.flatnonzero(pictures.present)[:10]
+    pairs = np.array([(row, text) for text in range(3) for row in rows.tolist()])
+    texts = ["a man", "a dog", "a zoo"]
+    first = matcher.match(pictures, texts, pairs)
+    assert (sum(judged), sum(looked)) == (30, 10)
+    assert np.array_equal(matcher.match(pictures, texts, pairs[::-1]), first[::-1])
+    assert sum(judged) == 30
