@@ -60,7 +60,7 @@ def test_the_first_are_in_the_order_in_which_they_match() -> None:
     found = Reranker(judge, NOWHERE, 8).ranked(["a", "b"], before)
     for query in range(2):
         candidates = ROWS[np.argsort(-near[query])[:8]].tolist()
-        wanted = sorted(candidates, key=lambda row: -judge.table[query, row])  # noqa: B023
+        wanted = sorted(candidates, key=lambda row: -judge.table[query, row])
         assert found.images[query, :8].tolist() == wanted
         assert found.images[query, 8:].tolist() == before.images[query, 8:].tolist()
         assert found.groups[query].tolist() == ((found.images[query] - 100) % 2).tolist()
@@ -78,7 +78,7 @@ def test_more_than_there_are_are_all_of_them() -> None:
     judge = Judge(table())
     found = Reranker(judge, NOWHERE, 1000).ranked(["a", "b"], before)
     for query in range(2):
-        wanted = sorted(ROWS.tolist(), key=lambda row: -judge.table[query, row])  # noqa: B023
+        wanted = sorted(ROWS.tolist(), key=lambda row: -judge.table[query, row])
         assert found.images[query].tolist() == wanted
 
 

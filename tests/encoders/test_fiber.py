@@ -1,0 +1,79 @@
+"""``encoder=fiber``: which files it is, and what it is known by."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from bias_pipeline.config import compose
+from bias_pipeline.encoders.fiber import Fiber
+from bias_pipeline.errors import AbsentModelError, DataError
+from tests.fiber_files import TINY, network, write_checkpoint, write_fiber
+
+TEXTS = ["a man", "a dog"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_fiber(tmp_path_factory.mktemp("fiber"))
+
+
+def content(**settings: object) -> object:
+    return {**settings, **Fiber.by_content(settings)}
+
+
+def test_what_files_are_called_plays_no_part(folder: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(folder, tmp_path / "moved"))
+    (moved / "fiber_pretrain.ckpt").rename(moved / "mine.ckpt")
+    (moved / "other.ckpt").write_bytes(b"")
+    wanted = content(model=str(folder), weights=None)
+    assert content(model=str(moved), weights="mine.ckpt") == wanted
+    one, other = Fiber(str(folder)), Fiber(str(moved), "mine.ckpt")
+    assert one.dual("none").texts.spec == other.dual("none").texts.spec
+
+
+def test_other_weights_are_another_model(folder: Path, tmp_path: Path) -> None:
+    other = write_fiber(tmp_path / "other", seed=1)
+    assert content(model=str(folder)) != content(model=str(other))
+
+
+def test_side_and_length_of_texts_decide_vectors(folder: Path) -> None:
+    specs = [
+        Fiber(str(folder), side=side, longest=longest).dual("none").texts.spec
+        for side, longest in ((None, 40), (96, 40), (None, 12))
+    ]
+    assert all(specs[0] != own for own in specs[1:])
+
+
+def test_vectors_are_kept_and_found_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Fiber(str(folder), device="cpu", cache=str(tmp_path))
+    first = own.dual("none").texts.embed(TEXTS)
+    monkeypatch.setattr("bias_pipeline.models.fiber.model.loaded", None)  # nobody asks it again
+    assert (own.dual("none").texts.embed(TEXTS) == first).all()
+
+
+def test_weights_that_are_absent_are_told_before_any_work() -> None:
+    with pytest.raises(AbsentModelError, match="fetch fiber_pretrain"):
+        Fiber().require()
+
+
+def test_another_network_is_refused(tmp_path: Path) -> None:
+    folder = write_fiber(tmp_path / "mine")
+    write_checkpoint(folder / "fiber_pretrain.ckpt", network(TINY), state_dict={})
+    with pytest.raises(DataError, match="is absent; it is the file of another network"):
+        Fiber(str(folder), device="cpu").dual("none").texts.embed(TEXTS)
+
+
+def test_attackers_learn_from_its_texts(folder: Path, tmp_path: Path) -> None:
+    words = ("metric=leakage", "encoder=fiber", f"encoder.model={folder}", "head=linear")
+    small = ("dataset.n_images=120", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
+    cell = compose.cell([*words, *small, f"paths.outputs={tmp_path}", "probe.processes=1"])
+    metric, corpus = cell.build("metric"), cell.corpus()
+    found = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))
+    assert 0 <= found.parts["model"].estimate.value <= 1
