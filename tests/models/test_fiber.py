@@ -43,6 +43,31 @@ def test_texts_by_themselves_are_where_the_plain_network_puts_them(net: Fiber) -
     np.testing.assert_allclose(own.numpy(), np.stack(wanted), atol=1e-5)
 
 
+def test_the_text_side_alone_is_the_library_s_roberta() -> None:
+    transformers = pytest.importorskip("transformers")
+    own, start = network(), "text_transformer."
+    size = own.size
+    config = transformers.RobertaConfig(
+        vocab_size=size.n_words,
+        hidden_size=size.text_size,
+        num_hidden_layers=size.text_layers,
+        num_attention_heads=2,
+        intermediate_size=size.text_inner,
+        max_position_embeddings=size.n_places,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+    )
+    library = transformers.RobertaModel(config, add_pooling_layer=False).eval()
+    weights = {name.removeprefix(start): value for name, value in released(own).items()}
+    wanted = library.state_dict()
+    library.load_state_dict({name: weights.get(name, value) for name, value in wanted.items()})
+    assert set(wanted) - set(weights) <= {"embeddings.token_type_ids", "embeddings.position_ids"}
+    with torch.inference_mode():
+        seen = library(input_ids=TOKENS, attention_mask=(TOKENS != 1).long()).last_hidden_state
+    there = TOKENS != 1
+    assert (own.text(TOKENS) - seen)[there].abs().max() < 1e-5
+
+
 def judged(net: Fiber, pictures: Tensor, tokens: Tensor) -> Tensor:
     return net.match(net.begin_pictures(pictures), net.begin_texts(tokens))
 
