@@ -245,6 +245,29 @@ def model_folders(folder: Path) -> Reader:
     return Reader(files, read)
 
 
+def released_weights(folder: Path) -> Reader:
+    """One file of a FIBER's folder."""
+    import torch
+
+    from bias_pipeline.models.fiber.folder import find_fiber
+    from bias_pipeline.models.fiber.model import FiberModel
+    from bias_pipeline.models.fiber.sizes import FiberSize
+    from tests.fiber_files import WORDS, write_fiber
+
+    size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, len(WORDS), 48, n_pairs=1, joint=6)
+    sound = write_fiber(folder / "fiber", size)
+    files = {path.name: path.read_bytes() for path in sound.iterdir()}
+
+    def read(path: Path) -> None:
+        own = folder / "own"
+        shutil.rmtree(own, ignore_errors=True)
+        shutil.copytree(sound, own)
+        shutil.copy(path, own / path.name)
+        FiberModel(find_fiber(str(own)), None, 40, torch.device("cpu"))
+
+    return Reader(files, read)
+
+
 READERS: dict[str, Callable[[Path], Reader]] = {
     "captions": captions,
     "labels": labels,
@@ -256,4 +279,5 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "configurations": configurations,
     "runs": run_folders,
     "models": model_folders,
+    "weights": released_weights,
 }
