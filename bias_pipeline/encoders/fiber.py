@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
@@ -36,8 +36,6 @@ class Fiber(PictureTextEncoder):
         True
     """
 
-    judges: ClassVar[bool] = True
-
     model: Line | None = None
     weights: Line | None = None
     side: Count | None = None
@@ -54,6 +52,11 @@ class Fiber(PictureTextEncoder):
             UsageError: if it is not said which of several is meant.
         """
         fiber_files(self.model, self.weights)
+
+    @property
+    def judges(self) -> bool:
+        """It has, but where the file lacks its weights."""
+        return True
 
     @property
     def found(self) -> Pretrained:

@@ -23,16 +23,19 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
     """A model of both, frozen. Metrics of retrieval ask both halves, attackers that of texts.
 
     Attributes:
-        judges: whether it has a mode too that judges a picture and a text together.
         standardize: whether attackers see vectors whose numbers have mean 0 and spread 1.
         cache: folder of all caches, None to keep no vectors.
     """
 
     frozen: ClassVar[bool] = True
-    judges: ClassVar[bool] = False
 
     standardize: bool
     cache: str | None
+
+    @property
+    def judges(self) -> bool:
+        """Whether it has a mode too that judges a picture and a text together; it is there."""
+        return False
 
     @property
     @abstractmethod

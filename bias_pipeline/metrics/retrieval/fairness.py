@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Corpus, Grouping
-from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.debias.base import Debias, Examples
 from bias_pipeline.debias.sentences import held_out, sentences
@@ -32,7 +31,8 @@ from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
-from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank
+from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank, no_judge, reranker
+from bias_pipeline.metrics.retrieval.seen import Retrieved, Seen
 from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.retrieval.table import lines_of, named
 from bias_pipeline.metrics.sources import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
@@ -166,7 +166,7 @@ class RetrievalFairness(Metric):
         if concepts is not None and (not concepts or len(set(concepts)) < len(concepts)):
             raise UsageError(f"metric.concepts={list(concepts)}: give some, each once")
         if rerank is not None:
-            check_rerank(rerank, k, ties, encoder)
+            check_rerank(rerank, k, ties)
         self.attribute, self.encoder, self.debias = attribute, encoder, debias
         self.split, self.stats = split, stats
         self.k, self.rerank, self.crop, self.template = k, rerank, crop, template
@@ -182,6 +182,8 @@ class RetrievalFairness(Metric):
     def require(self) -> None:
         """See the base."""
         self.encoder.require()
+        if self.rerank is not None and not self.encoder.judges:
+            raise no_judge(self.rerank)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed, of the images that belong to a group and have a picture.
@@ -225,13 +227,13 @@ class RetrievalFairness(Metric):
             )
         asked = self._asked(corpus)
         dual = self.encoder.dual(self.crop, self.normalise)
-        seen = _Seen(
+        seen = Seen(
             corpus,
             self.attribute.name,
             dual,
             other_groupings(corpus, self.attribute),
             held_out(self.attribute, corpus.groupings[self.attribute.name].names),
-            self._reranker(dual, corpus),
+            None if self.rerank is None else reranker(self.rerank, dual, corpus),
         )
         retrieved = [self._retrieved(seen, split, asked) for split in splits]
         ranked = [own.ranked for own in retrieved]
@@ -263,14 +265,6 @@ class RetrievalFairness(Metric):
             tables={CONCEPTS: lines},
         )
 
-    def _reranker(self, dual: DualEncoder, corpus: Corpus) -> Reranker | None:
-        if self.rerank is None:
-            return None
-        assert dual.matcher is not None
-        assert corpus.pictures is not None
-        dual.matcher.require()
-        return Reranker(dual.matcher, corpus.pictures, self.rerank)
-
     def _asked(self, corpus: Corpus) -> Concepts:
         known = concepts_of(corpus.dataset)
         if self.concepts is None:
@@ -280,7 +274,7 @@ class RetrievalFairness(Metric):
             for name in self.concepts
         }
 
-    def _retrieved(self, seen: _Seen, split: Split, asked: Concepts) -> _Retrieved:
+    def _retrieved(self, seen: Seen, split: Split, asked: Concepts) -> Retrieved:
         """What is retrieved from one seed's part, the debiasing fitted to the other."""
         wanted = self.debias.sides
         examples = {side: self._examples(seen, split, side) for side in wanted}
@@ -303,9 +297,9 @@ class RetrievalFairness(Metric):
             pictures[: len(some)], some, seen.codes[some], seen.corpus.keys, split.seed
         )
         told = attacked_texts(dual.texts, seen.told, split.seed) if seen.told else None
-        return _Retrieved(ranked, others, attacked, told, self._recall(seen, dual, rows, pictures))
+        return Retrieved(ranked, others, attacked, told, self._recall(seen, dual, rows, pictures))
 
-    def _attackers(self, retrieved: Sequence[_Retrieved], seen: _Seen) -> dict[str, Part]:
+    def _attackers(self, retrieved: Sequence[Retrieved], seen: Seen) -> dict[str, Part]:
         """What attackers tell of pictures, and of sentences."""
         rows = np.unique(np.concatenate([own.attacked.rows for own in retrieved]))
         held = len(rows), len(rows) / len(seen.corpus)
@@ -318,7 +312,7 @@ class RetrievalFairness(Metric):
         return found
 
     def _recall(
-        self, seen: _Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
+        self, seen: Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
     ) -> Recall | None:
         """Of the first images in the order drawn; None where nobody describes them."""
         told, captions = first_captions(seen.corpus.human, rows[: self.recall_images])
@@ -327,7 +321,7 @@ class RetrievalFairness(Metric):
         own = pictures[: self.recall_images][np.isin(rows[: self.recall_images], told)]
         return Recall.of(dual, captions, own, told, self.depths, seen.again)
 
-    def _examples(self, seen: _Seen, split: Split, side: str) -> Examples:
+    def _examples(self, seen: Seen, split: Split, side: str) -> Examples:
         if side == "image":
             rows = np.sort(split.train)
             vectors = seen.dual.images.embed(seen.pictures(rows))
@@ -380,7 +374,7 @@ class RetrievalFairness(Metric):
         return [named[0], (NULL, fair, None), *named[1:]]
 
     def _audit(
-        self, ranked: Sequence[Ranked], null: FairRanker, seen: _Seen, asked: Concepts
+        self, ranked: Sequence[Ranked], null: FairRanker, seen: Seen, asked: Concepts
     ) -> dict[str, object]:
         return {
             "retrieved_from": [dict(zip(seen.names, own.sizes.tolist(), strict=True))
@@ -392,7 +386,7 @@ class RetrievalFairness(Metric):
         }  # fmt: skip
 
     def _omitted(
-        self, parts: Mapping[str, Part], seen: _Seen, ranked: Sequence[Ranked]
+        self, parts: Mapping[str, Part], seen: Seen, ranked: Sequence[Ranked]
     ) -> list[str]:
         """What is not among the parts, and why."""
         few = [name for name in seen.others if f"other:{name}" not in parts]
@@ -428,38 +422,3 @@ class RetrievalFairness(Metric):
             self._shown(corpus)
         )
         return [*found, *([f"{lost} images have no picture and are not retrieved"] if lost else [])]
-
-
-@dataclass(frozen=True, eq=False)
-class _Retrieved:
-    """What one seed's queries retrieve."""
-
-    ranked: Ranked
-    others: Mapping[str, Ranked]
-    attacked: Attacked
-    texts: Attacked | None
-    recall: Recall | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """A corpus as an encoder sees it."""
-
-    corpus: Corpus
-    attribute: str
-    dual: DualEncoder
-    others: Mapping[str, Grouping]
-    told: Sequence[tuple[str, ...]]
-    again: Reranker | None
-
-    @property
-    def codes(self) -> IntArray:
-        return self.corpus.groupings[self.attribute].codes
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.corpus.groupings[self.attribute].names
-
-    def pictures(self, rows: IntArray) -> Pictures:
-        assert self.corpus.pictures is not None
-        return self.corpus.pictures.take(rows)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.errors import UsageError
-from bias_pipeline.inference.embedders import Matcher
+from bias_pipeline.inference.embedders import DualEncoder, Matcher
 from bias_pipeline.metrics.functional.retrieval import Ties, top_ranks
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 
@@ -95,23 +95,38 @@ def _order(scores: Vectors) -> IntArray:
     return np.argsort(-scores, axis=1, kind="stable")
 
 
-def check_rerank(rerank: int, k: int, ties: Ties, encoder: PictureTextEncoder) -> None:
-    """Refuse what cannot be ordered again, or would change nothing.
+def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
+    """What orders the first n of each ranking of a corpus again.
+
+    Raises:
+        UsageError: if the encoder cannot judge pairs.
+    """
+    if dual.matcher is None:
+        raise no_judge(n)
+    assert corpus.pictures is not None
+    dual.matcher.require()
+    return Reranker(dual.matcher, corpus.pictures, n)
+
+
+def no_judge(rerank: int) -> UsageError:
+    """That an encoder cannot judge pairs."""
+    return UsageError(
+        f"metric.rerank={rerank}: the encoder has no mode that judges a picture and a text "
+        "together; choose encoder=fiber, or metric.rerank=null"
+    )
+
+
+def check_rerank(rerank: int, k: int, ties: Ties) -> None:
+    """Refuse what would change nothing, or asks what nobody knows then.
 
     Args:
-        rerank: how many are to be.
+        rerank: how many are to be ordered again.
         k: depth.
         ties: what counts of equally near pictures.
-        encoder: that judges.
 
     Raises:
         UsageError: naming the key.
     """
-    if not encoder.judges:
-        raise UsageError(
-            f"metric.rerank={rerank}: the encoder has no mode that judges a picture and a text "
-            "together; choose encoder=fiber, or metric.rerank=null"
-        )
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

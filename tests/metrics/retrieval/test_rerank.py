@@ -172,14 +172,14 @@ def test_weights_that_judge_no_pairs_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("encoder=clip", "metric.rerank=200"), "choose encoder=fiber"),
+        (("encoder=clip", "metric.rerank=200"), "choose encoder=fiber"),  # before one is fitted
         (("encoder=fiber", "metric.rerank=100"), r"the first metric\.k=100 stay the same"),
         (("encoder=fiber", "metric.rerank=200", "metric.ties=all"), "choose one of the two"),
     ],
 )
 def test_what_cannot_be_ordered_again_is_refused(words: tuple[str, ...], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        compose.cell(["metric=retrieval_fairness", *words]).build("metric")
+        compose.cell(["metric=retrieval_fairness", *words]).build("metric").require()
 
 
 def test_every_pair_is_judged_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

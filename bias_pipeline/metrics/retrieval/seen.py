@@ -1,0 +1,74 @@
+"""A corpus as an encoder sees it, and what of it is retrieved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.corpus.corpus import Corpus, Grouping
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.metrics.retrieval.attackers import Attacked
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.recall import Recall
+from bias_pipeline.metrics.retrieval.rerank import Reranker
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A corpus as an encoder sees it.
+
+    Attributes:
+        corpus: with pictures.
+        attribute: whose groups are scored.
+        dual: gives pictures and texts vectors.
+        others: groups of other attributes.
+        told: sentences that are held out, each of every group.
+        again: orders the first of each ranking again; None: nothing does.
+    """
+
+    corpus: Corpus
+    attribute: str
+    dual: DualEncoder
+    others: Mapping[str, Grouping]
+    told: Sequence[tuple[str, ...]]
+    again: Reranker | None
+
+    @property
+    def codes(self) -> IntArray:
+        """(N,) the group of each image, below 0 where there is none."""
+        return self.corpus.groupings[self.attribute].codes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the K groups."""
+        return self.corpus.groupings[self.attribute].names
+
+    def pictures(self, rows: IntArray) -> Pictures:
+        """Those of some images."""
+        assert self.corpus.pictures is not None
+        return self.corpus.pictures.take(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Retrieved:
+    """What one seed's queries retrieve.
+
+    Attributes:
+        ranked: for the attribute that is scored.
+        others: for other attributes.
+        attacked: what attackers tell of pictures.
+        texts: what they tell of sentences, None where there are none.
+        recall: None where it is not measured.
+    """
+
+    ranked: Ranked
+    others: Mapping[str, Ranked]
+    attacked: Attacked
+    texts: Attacked | None
+    recall: Recall | None
