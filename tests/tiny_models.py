@@ -97,6 +97,33 @@ def write_blip(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
+def write_matching_blip(folder: Path, seed: int = 0) -> Path:
+    """A BLIP for retrieval; [ENC], the last of its words, is none of the tokenizer's."""
+    import torch
+    from transformers import BlipConfig, BlipForImageTextRetrieval
+
+    torch.manual_seed(seed)
+    text = {
+        **TEXT,
+        "encoder_hidden_size": 32,
+        "vocab_size": len(SPECIAL) + len(WORDS) + 2,
+        "max_position_embeddings": 24,
+        "pad_token_id": 0,
+        "bos_token_id": 4,
+        "eos_token_id": 3,
+        "sep_token_id": 3,
+        "initializer_range": 0.5,
+    }
+    vision = {**VISION, "initializer_range": 0.5}
+    config = BlipConfig(
+        text_config=text, vision_config=vision, projection_dim=16, image_text_hidden_size=16
+    )
+    BlipForImageTextRetrieval(config).save_pretrained(folder)
+    write_preprocessing(folder, "BlipImageProcessor")
+    write_words(folder)
+    return folder
+
+
 def write_pair(folder: Path, seed: int = 0) -> Path:
     """A ViT with a GPT-2, as the best-known VisionEncoderDecoder is."""
     import torch

@@ -12,7 +12,7 @@ from bias_pipeline.declared import Share, known_name
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
-from bias_pipeline.models.clip import KINDS
+from bias_pipeline.models import clip
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
     from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 
+BLIP = "blip"
+KINDS = (*clip.KINDS, BLIP)
+
 
 @dataclass(frozen=True)
 class Clip(PictureTextEncoder):
-    """A CLIP, frozen.
+    """A CLIP, a SigLIP, or a BLIP for retrieval, which judges pairs too; frozen.
 
     Attributes:
         dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
@@ -90,6 +93,11 @@ class Clip(PictureTextEncoder):
             raise AbsentModelError(str(error)) from error
 
     @property
+    def judges(self) -> bool:
+        """Whether it is a BLIP."""
+        return bool(self.named) and self.found.kind == BLIP
+
+    @property
     def found(self) -> Pretrained:
         """The model on disk, which may have to be fitted first.
 
@@ -102,9 +110,14 @@ class Clip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
+        found = self.found
+        if found.kind == BLIP:
+            from bias_pipeline.inference.blip import blip_dual
+
+            return blip_dual(found, crop, self.device, self.kept, normalise)
         from bias_pipeline.inference.clip import clip_dual
 
-        return clip_dual(self.found, crop, self.device, self.kept, normalise)
+        return clip_dual(found, crop, self.device, self.kept, normalise)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -124,42 +123,6 @@ class FiberModel:
         if not np.isfinite(numbers).all():
             raise DataError(f"{self._name}: it gives what are no numbers; its weights are broken")
         return numbers
-
-
-@dataclass(frozen=True)
-class FiberPhotos:
-    """Pictures by themselves.
-
-    Attributes:
-        net: both modes.
-        normalize: whether vectors are of length 1.
-    """
-
-    net: FiberModel
-    normalize: bool
-
-    def prepare(self, photo: Image.Image) -> FloatArray:
-        """(3, S, S) a photo as the network takes it."""
-        return self.net.prepare(photo)
-
-    def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
-        """(N, D) a vector for each photo."""
-        return self.net.photos(photos, normalize=self.normalize)
-
-
-@dataclass(frozen=True)
-class FiberTexts:
-    """Texts by themselves.
-
-    Attributes:
-        net: both modes.
-    """
-
-    net: FiberModel
-
-    def describe(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D) a vector of length 1 for each text."""
-        return self.net.texts(texts)
 
 
 @lru_cache(maxsize=1)
