@@ -113,7 +113,6 @@ def _beside(size: FiberSize) -> dict[str, Tensor]:
         "vit_model.layers.2.blocks.1.attn_mask": torch.zeros(4, 4, 4),
         "text_transformer.embeddings.position_ids": torch.zeros(1, size.n_places),
         "text_transformer.pooler.dense.weight": torch.zeros(4, 4),
-        "rank_output.weight": torch.zeros(1, 2 * size.joint),
         "mlm_score.transform.dense.weight": torch.zeros(4, 4),
         "mlm_score.bias": torch.zeros(4),
     }

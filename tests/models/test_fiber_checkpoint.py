@@ -63,6 +63,16 @@ def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path:
     }
 
 
+def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path: Path) -> None:
+    state = released(network())
+    tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
+    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
+    found = read_fiber(path).state_dict()
+    assert torch.equal(found["matching.weight"][1:], tuned["rank_output.weight"])
+    assert torch.equal(found["matching.bias"][1:], tuned["rank_output.bias"])
+    assert torch.equal(found["matching.weight"][:1], state["itm_score.fc.weight"][:1])
+
+
 def test_queues_are_not_read_into_memory(tmp_path: Path) -> None:
     queue = torch.zeros(256, 3, 256, 256)  # 0.2 GB, where the published one has 7.2
     state = released(network()) | {"image_input_queue": queue}

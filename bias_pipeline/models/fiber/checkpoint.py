@@ -79,7 +79,7 @@ _UNUSED = (
     rf"{_SWIN}attn\.relative_position_index",
     rf"{_SWIN}attn_mask",
     r"text_transformer\.embeddings\.position_ids",
-    # No ranking depends on the temperature; rank_output is the second row of itm_score.
+    # No ranking depends on the temperature; rank_output is taken apart from the others.
     r"temp",
     rf"rank_output\.{_END}",
     # Saved and never used; and the head that fills gaps in texts.
@@ -87,6 +87,8 @@ _UNUSED = (
     rf"text_transformer\.pooler\.dense\.{_END}",
     r"mlm_score\..+",
 )
+
+_MATCHING = {"matching.weight", "matching.bias"}
 
 
 def read_fiber(path: Path, side: int | None = None) -> Fiber:
@@ -136,7 +138,17 @@ def _own(state: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
             }
         else:
             found[name] = own
-    return {name: own for name, own in found.items() if not _idle(name, found)}
+    kept = {name: own for name, own in found.items() if not _idle(name, found)}
+    return {**kept, **{name: _ranking(name, kept[name], state) for name in _MATCHING & set(kept)}}
+
+
+def _ranking(name: str, own: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+    """The head that matches, as the file ranks by it.
+
+    Fine-tuning for retrieval begins with its second output, ``rank_output``, and goes on by itself.
+    """
+    tuned = state.get(name.replace("matching", "rank_output"))
+    return own if tuned is None else torch.cat([own[:1], tuned])
 
 
 def _idle(name: str, weights: Mapping[str, Tensor]) -> bool:
