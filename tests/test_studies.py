@@ -74,6 +74,7 @@ COMMANDS = {
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "gender_score/rows.csv": "experiments.gender_score.reproduce DATA",
+    "gender_score/whole_rows.csv": "experiments.gender_score.whole DATA OUTPUTS sat",
     "imagecaptioner2/annotated_rows.csv": "experiments.imagecaptioner2.annotated DATA",
     "imagecaptioner2/dial_rows.csv": "experiments.imagecaptioner2.dials OUTPUTS",
     "imagecaptioner2/prompt_rows.csv": "experiments.imagecaptioner2.prompts OUTPUTS",

@@ -19,7 +19,7 @@ from experiments.study import cell, markdown, part, rank_agreement, rows_of, swe
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar_xe", "nic_plus")
-LIMIT = 1000  # labelled images; the whole takes hours on two cores
+LIMIT = 1000  # labelled images; whole.py scores all, some minutes a captioner
 VARIANTS = {
     "as published": "metric.lm_term=arithmetic",
     "geometric": "metric.lm_term=geometric",

