@@ -142,10 +142,6 @@ class Cell:
         """
         if self._encoder:
             self._encoder.require()
-        if WEIGHTS in self.metric.needs:
-            self._require_weights()
-
-    def _require_weights(self) -> None:
         try:
             self.build("metric").require()
         except ResourceError as error:
