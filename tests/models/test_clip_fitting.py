@@ -42,14 +42,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder: Path) -> None:
-    assert sorted(path.name for path in folder.iterdir()) == [
+    older = {"special_tokens_map.json"}  # which transformers 4 writes too
+    assert {path.name for path in folder.iterdir()} - older == {
         "README.md",
         "config.json",
         "model.safetensors",
         "preprocessor_config.json",
         "tokenizer.json",
         "tokenizer_config.json",
-    ]
+    }
 
 
 def test_the_card_says_what_it_was_fitted_to(folder: Path) -> None:
