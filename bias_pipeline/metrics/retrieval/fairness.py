@@ -27,6 +27,7 @@ from bias_pipeline.metrics.functional.retrieval import FairRanker, Ties, fair_ra
 from bias_pipeline.metrics.functional.skew import Floor, Log, Target
 from bias_pipeline.metrics.parts import SCORE, PartName
 from bias_pipeline.metrics.retrieval.attackers import Attacked, attacked_texts, attacker_parts
+from bias_pipeline.metrics.retrieval.chosen import check_groups, of_groups
 from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
@@ -81,6 +82,9 @@ class RetrievalFairness(Metric):
         split: what is fitted to, and what is retrieved from.
         stats: how intervals over images are made.
         k: how many images each query retrieves; the paper's 100.
+        groups: whose pictures are retrieved from, such as two of seven; None: all. The paper's
+            Figure 3 shows two groups' shares of all that is retrieved, which ``concepts.csv`` has
+            without it.
         rerank: how many of the first images of each ranking, and captions of each image for recall,
             the encoder judges together with the query and puts in that order (``fiber`` can); None:
             rankings are those of vectors. A debiasing edits vectors, so it decides which are judged
@@ -142,6 +146,7 @@ class RetrievalFairness(Metric):
         split: SplitRule,
         stats: Bootstrap,
         k: Count = 100,
+        groups: Sequence[Line] | None = None,
         rerank: Count | None = None,
         crop: Crop = "person",
         concepts: Sequence[Line] | None = None,
@@ -167,6 +172,9 @@ class RetrievalFairness(Metric):
             raise UsageError(f"metric.concepts={list(concepts)}: give some, each once")
         if rerank is not None:
             check_rerank(rerank, k, ties)
+        if groups is not None:
+            check_groups(groups)
+        self.groups = groups
         self.attribute, self.encoder, self.debias = attribute, encoder, debias
         self.split, self.stats = split, stats
         self.k, self.rerank, self.crop, self.template = k, rerank, crop, template
@@ -190,7 +198,9 @@ class RetrievalFairness(Metric):
 
         Raises:
             NotApplicableError: if there are no pictures.
+            UsageError: if there is no such group.
         """
+        corpus = self._chosen(corpus)
         shown = self._shown(corpus)
         drawn = self.split.draw(corpus.take(shown), self.attribute.name, seeds)
         return [
@@ -202,6 +212,11 @@ class RetrievalFairness(Metric):
             )
             for own in drawn
         ]
+
+    def _chosen(self, corpus: Corpus) -> Corpus:
+        if self.groups is None:
+            return corpus
+        return of_groups(corpus, self.attribute.name, self.groups)
 
     def _shown(self, corpus: Corpus) -> IntArray:
         if corpus.pictures is None:
@@ -219,6 +234,7 @@ class RetrievalFairness(Metric):
             NotApplicableError: if there are no pictures.
             UsageError: if a part that is retrieved from has fewer images than k.
         """
+        corpus = self._chosen(corpus)
         fewest = min(len(own.test) for own in splits)
         if self.k > fewest:
             raise UsageError(

@@ -188,3 +188,21 @@ def test_the_concepts_are_those_of_the_published_list() -> None:
         pytest.skip(f"no lexicon at {path}; set BIAS_PIPELINE_DATA to have this test run")
     lines = path.read_text().splitlines()[1:]
     assert set(dalleval().values()) == {line.partition(",")[2] for line in lines}
+
+
+def test_groups_that_are_not_chosen_are_not_retrieved() -> None:
+    names = cell("attribute=age").corpus().groupings["age"].names
+    chosen = f"metric.groups=[{names[-1]},{names[0]}]"
+    found = compute("attribute=age", "metric.k=20", chosen)
+    assert {key for line in found.tables["concepts"] for key in line if "share:" in key} == {
+        f"share:{names[0]}",
+        f"share:{names[-1]}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"), [("[male]", "two or more"), ("[male,femal]", "did you mean 'female'")]
+)
+def test_groups_must_be_there(groups: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        compute(f"metric.groups={groups}")

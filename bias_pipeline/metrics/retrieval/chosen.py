@@ -1,0 +1,45 @@
+"""Some of an attribute's groups, as if there were no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bias_pipeline.corpus.corpus import Corpus, Grouping
+from bias_pipeline.errors import UsageError, did_you_mean
+
+
+def check_groups(names: Sequence[str]) -> None:
+    """Refuse fewer than two groups.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    if len(set(names)) < max(2, len(names)):
+        raise UsageError(f"metric.groups={list(names)}: name two or more, each once")
+
+
+def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
+    """The corpus, the images of an attribute's other groups without a group.
+
+    Args:
+        corpus: whose images.
+        attribute: whose groups.
+        names: of those that stay, in the order in which they are to come.
+
+    Raises:
+        UsageError: on a group that there is not.
+    """
+    own = corpus.groupings[attribute]
+    for name in names:
+        if name not in own.names:
+            raise UsageError(
+                f"metric.groups: {name!r} is no group of {attribute!r} here; "
+                f"{did_you_mean(name, own.names)}"
+            )
+    numbers = np.full(len(own.names) + 1, -1)  # the last is that of images of no group, -1
+    numbers[[own.names.index(name) for name in names]] = np.arange(len(names))
+    chosen = Grouping(tuple(names), numbers[own.codes], own.strata)
+    return replace(corpus, groupings={**corpus.groupings, attribute: chosen})
