@@ -17,7 +17,7 @@ def check_groups(names: Sequence[str]) -> None:
     Raises:
         UsageError: naming the key.
     """
-    if len(set(names)) < max(2, len(names)):
+    if len({_plain(name) for name in names}) < max(2, len(names)):
         raise UsageError(f"metric.groups={list(names)}: name two or more, each once")
 
 
@@ -27,19 +27,26 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
     Args:
         corpus: whose images.
         attribute: whose groups.
-        names: of those that stay, in the order in which they are to come.
+        names: of those that stay, in the order in which they are to come; as data sets write them
+            too (``East Asian``).
 
     Raises:
         UsageError: on a group that there is not.
     """
     own = corpus.groupings[attribute]
-    for name in names:
-        if name not in own.names:
+    wanted = [_plain(name) for name in names]
+    for name, plain in zip(names, wanted, strict=True):
+        if plain not in own.names:
             raise UsageError(
                 f"metric.groups: {name!r} is no group of {attribute!r} here; "
-                f"{did_you_mean(name, own.names)}"
+                f"{did_you_mean(plain, own.names)}"
             )
     numbers = np.full(len(own.names) + 1, -1)  # the last is that of images of no group, -1
-    numbers[[own.names.index(name) for name in names]] = np.arange(len(names))
-    chosen = Grouping(tuple(names), numbers[own.codes], own.strata)
+    numbers[[own.names.index(name) for name in wanted]] = np.arange(len(wanted))
+    chosen = Grouping(tuple(wanted), numbers[own.codes], own.strata)
     return replace(corpus, groupings={**corpus.groupings, attribute: chosen})
+
+
+def _plain(name: str) -> str:
+    """A group's name as ours are written."""
+    return name.lower().replace(" ", "_")

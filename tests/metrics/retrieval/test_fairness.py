@@ -192,7 +192,7 @@ def test_the_concepts_are_those_of_the_published_list() -> None:
 
 def test_groups_that_are_not_chosen_are_not_retrieved() -> None:
     names = cell("attribute=age").corpus().groupings["age"].names
-    chosen = f"metric.groups=[{names[-1]},{names[0]}]"
+    chosen = f"metric.groups=[{names[-1].upper()},{names[0]}]"
     found = compute("attribute=age", "metric.k=20", chosen)
     assert {key for line in found.tables["concepts"] for key in line if "share:" in key} == {
         f"share:{names[0]}",
