@@ -20,6 +20,11 @@ _VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt
 _PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
 _SIZES = ("size", "crop_size", "pad_size", "size_divisor", "max_image_size", "min_image_size")
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", None)
+# How a network keeps what it has read: the library's own ways, which published Gemmas name.
+_CACHES = (
+    "dynamic", "static", "hybrid", "hybrid_chunked", "sliding_window", "offloaded",
+    "offloaded_static", "quantized", None,
+)  # fmt: skip
 _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
 
@@ -82,6 +87,8 @@ def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def _names_code(key: str, value: Any) -> bool:
+    if key == "cache_implementation":
+        return value not in _CACHES
     if key.endswith("_implementation"):  # of attention, of experts
         return not isinstance(value, dict) and value not in _ATTENTION
     return key in _KERNELS and bool(value)

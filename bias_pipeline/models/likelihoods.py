@@ -186,8 +186,14 @@ class Likelihoods:
         }
         if not seen.tril().equal(torch.ones_like(seen).tril()):  # else it is one plain text
             told["attention_mask"] = mask[None, None]
-        vectors: torch.Tensor = self._network.base_model(**told).last_hidden_state[0].float()
+        vectors: torch.Tensor = self._body(**told).last_hidden_state[0].float()
         return vectors
+
+    @property
+    def _body(self) -> Any:
+        """The network without its head; transformers 4.51 does not find that of a Gemma 3."""
+        body = self._network.base_model
+        return self._network.get_decoder() if body is self._network else body
 
     def _can_share(self) -> bool:
         """Whether the network heeds such masks: not all do, and some take none."""

@@ -89,6 +89,17 @@ def test_attention_of_the_library_will_do(value: Any) -> None:
     check_config(Path("config.json"), {"attn_implementation": value})
 
 
+@pytest.mark.parametrize("value", ["hybrid", "static", None])
+def test_a_cache_of_the_library_will_do(value: Any) -> None:
+    """Gemma 2 and 3, as transformers 4 writes them, have one."""
+    check_config(Path("config.json"), {"cache_implementation": value})
+
+
+def test_a_cache_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(DataError, match="cache_implementation is 'somebody/cache'"):
+        check_config(Path("config.json"), {"cache_implementation": "somebody/cache"})
+
+
 def test_sizes_that_the_weights_have_not_are_refused(folder: Path) -> None:
     import torch
     from transformers import CLIPModel

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.likelihoods import COLUMNS, Beginnings, Kind, Likelihoods, pooled
@@ -92,6 +93,9 @@ def test_the_texts_beside_one_do_not_matter(causal: Path) -> None:
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.skipif(
+    transformers.__version__.startswith("4."), reason="its networks heed no such masks: one by one"
+)
 def test_texts_that_begin_alike_share_their_beginning(causal: Path) -> None:
     assert model(causal)._shares
 
@@ -109,6 +113,7 @@ ARCHITECTURES = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:`position_ids` have no functionality")  # Bloom's, in 4.51
 @pytest.mark.parametrize("kind", [*ARCHITECTURES, "bloom"])
 def test_every_kind_of_causal_model_is_asked_rightly(kind: str, tmp_path: Path) -> None:
     from transformers import AutoConfig, AutoModelForCausalLM
