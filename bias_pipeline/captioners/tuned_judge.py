@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bias_pipeline.captioners.published_judge import VERSION as ASKED_VERSION
 from bias_pipeline.captioners.published_judge import PublishedJudge
 from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.declared import Count, Dropout, Positive
+from bias_pipeline.declared import Count, Dropout
 from bias_pipeline.encoders.base import IntArray, Items, NetEncoder
 from bias_pipeline.io.extras import LORA
 from bias_pipeline.models.picture_text import PictureText, Question
@@ -44,7 +44,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
     """
 
     rank: Count = 8
-    alpha: Positive = 16.0
+    alpha: Count = 16
     dropout: Dropout = 0.05
 
     @property

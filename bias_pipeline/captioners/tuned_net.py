@@ -30,7 +30,7 @@ class TunedNet(nn.Module):
         model: PictureText,
         questions: Sequence[Question],
         rank: int,
-        alpha: float,
+        alpha: int,
         dropout: float,
     ) -> None:
         import peft
