@@ -18,7 +18,7 @@ from bias_pipeline.models.picture_text import KINDS, Question
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 
-VERSION = 1  # raise it whenever any question changes
+VERSION = 1  # raise it whenever any question or answer changes
 
 
 @dataclass(frozen=True)

@@ -110,14 +110,18 @@ class Clip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
+        from bias_pipeline.inference.embedders import dual_of
+
         found = self.found
         if found.kind == BLIP:
-            from bias_pipeline.inference.blip import blip_dual
+            from bias_pipeline.inference.blip import BlipHalves
+            from bias_pipeline.inference.matching import PairMatcher
 
-            return blip_dual(found, crop, self.device, self.kept, normalise)
-        from bias_pipeline.inference.clip import clip_dual
+            blip = BlipHalves(found, self.device)
+            return dual_of(blip, crop, self.kept, normalise, PairMatcher(blip, crop))
+        from bias_pipeline.inference.clip import ClipHalves
 
-        return clip_dual(found, crop, self.device, self.kept, normalise)
+        return dual_of(ClipHalves(found, self.device), crop, self.kept, normalise)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

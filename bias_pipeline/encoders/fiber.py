@@ -65,10 +65,12 @@ class Fiber(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.inference.fiber import FiberHalves, fiber_dual
+        from bias_pipeline.inference.embedders import dual_of
+        from bias_pipeline.inference.fiber import FiberHalves
+        from bias_pipeline.inference.matching import PairMatcher
 
         own = FiberHalves(self.found, self.device, self.side, self.longest)
-        return fiber_dual(own, crop, self.kept, normalise)
+        return dual_of(own, crop, self.kept, normalise, PairMatcher(own, crop))
 
     @property
     def spec(self) -> Mapping[str, object]:

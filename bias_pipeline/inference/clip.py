@@ -1,4 +1,4 @@
-"""CLIP as a pair of embedders."""
+"""CLIP's two halves."""
 
 from __future__ import annotations
 
@@ -6,45 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bias_pipeline.inference.embedders import DualEncoder, Images, Normalise, Queries
+from bias_pipeline.inference.embedders import Found
 from bias_pipeline.models.clip import ClipPhotos, ClipTexts
 from bias_pipeline.models.pretrained import Pretrained, device_of
-from bias_pipeline.vision.people import Crop
-
-
-def clip_dual(
-    model: Pretrained, crop: Crop, device: str, cache: str | None, normalise: Normalise = "both"
-) -> DualEncoder:
-    """A CLIP as a pair of embedders.
-
-    Args:
-        model: that was found.
-        crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
-        device: where it computes.
-        cache: folder of vectors, None to keep them in memory.
-        normalise: whose vectors are of length 1.
-    """
-    own = ClipHalves(model, device)
-    images = Images(own, cache, crop=crop, normalise=normalise == "both")
-    return DualEncoder(images, Queries(own, cache))
 
 
 @dataclass(frozen=True)
-class ClipHalves:
-    """A CLIP or SigLIP that was found.
-
-    Attributes:
-        model: the same.
-        device: where it computes.
-    """
-
-    model: Pretrained
-    device: str
-
-    @property
-    def name(self) -> str:
-        """As the user wrote it."""
-        return self.model.name
+class ClipHalves(Found):
+    """A CLIP or SigLIP that was found."""
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -52,7 +21,7 @@ class ClipHalves:
         return {"files": dict(self.model.files)}
 
     def photos(self, *, normalize: bool) -> ClipPhotos:
-        """The half of pictures."""
+        """The half of pictures, of vectors of length 1 or as the model makes them."""
         return _photos(self.model, self.device, normalize)
 
     def texts(self) -> ClipTexts:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.texts import TextEmbedder, embed_missing, vectors_from
+from bias_pipeline.models.pretrained import Pretrained
 from bias_pipeline.vision.people import Crop, look, look_key
 
 if TYPE_CHECKING:
@@ -108,6 +109,44 @@ class Halves(Protocol):
 
     def texts(self) -> Texts:
         """Those of texts."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model that was found, of which :class:`Halves` are made.
+
+    Attributes:
+        model: the same.
+        device: where it computes.
+    """
+
+    model: Pretrained
+    device: str
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self.model.name
+
+
+def dual_of(
+    own: Halves,
+    crop: Crop,
+    cache: str | None,
+    normalise: Normalise = "both",
+    matcher: Matcher | None = None,
+) -> DualEncoder:
+    """A model as a pair of embedders.
+
+    Args:
+        own: that was found.
+        crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
+        cache: folder of vectors, None to keep them in memory.
+        normalise: whose vectors are of length 1.
+        matcher: its other mode, if it has one.
+    """
+    images = Images(own, cache, crop=crop, normalise=normalise == "both")
+    return DualEncoder(images, Queries(own, cache), matcher)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ A picture that is judged is looked at once for all of its texts.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.inference.embedders import FloatArray, IntArray
+from bias_pipeline.inference.embedders import FloatArray, Found, IntArray
 from bias_pipeline.io import stopping
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.vision.people import Crop, look, look_key
@@ -80,6 +81,33 @@ class TextHalf:
     def describe(self, texts: Sequence[str]) -> FloatArray:
         """(N, D) a vector of length 1 for each text."""
         return self.net.texts(texts)
+
+
+@dataclass(frozen=True)
+class FoundTwoModes(Found, ABC):
+    """A model of two modes that was found."""
+
+    @property
+    @abstractmethod
+    def net(self) -> TwoModes:
+        """The network, loaded when it is first asked."""
+
+    @property
+    def judge(self) -> Judge:
+        """The network as one that judges.
+
+        Raises:
+            BiasPipelineError: if it cannot be loaded, or does not judge.
+        """
+        return self.net
+
+    def photos(self, *, normalize: bool) -> PhotoHalf:
+        """The half of pictures, of vectors of length 1 or as the model makes them."""
+        return PhotoHalf(self.net, normalize)
+
+    def texts(self) -> TextHalf:
+        """The half of texts."""
+        return TextHalf(self.net)
 
 
 class Judging(Protocol):

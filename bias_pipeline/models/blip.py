@@ -17,8 +17,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from bias_pipeline.errors import DataError
-from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load, tokenizer
+from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load, numbers_of, tokenizer
 from bias_pipeline.vision.torchvision import make_importable
 
 FloatArray = npt.NDArray[np.float32]
@@ -67,14 +66,15 @@ class BlipModel:
         """(N, D) a vector for each photo, by itself."""
         with torch.inference_mode():
             found = self._net.vision_proj(self._seen(photos)[:, 0])
-            return self._numbers(_unit(found) if normalize else found)
+            return numbers_of(_unit(found) if normalize else found, self._name)
 
     def texts(self, texts: Sequence[str]) -> FloatArray:
         """(N, D) a vector of length 1 for each text, by itself."""
         numbers, there = self._tokens(texts)
         with torch.inference_mode():
             read = self._net.text_encoder(input_ids=numbers, attention_mask=there)
-            return self._numbers(_unit(self._net.text_proj(read.last_hidden_state[:, 0])))
+            found = _unit(self._net.text_proj(read.last_hidden_state[:, 0]))
+            return numbers_of(found, self._name)
 
     def begin(self, texts: Sequence[str]) -> Tokens:
         """Texts with [ENC] before them; nothing is read without a picture."""
@@ -103,7 +103,7 @@ class BlipModel:
                     encoder_attention_mask=patches.new_ones(patches.shape[:2], dtype=torch.long),
                 )
                 found.append(self._net.itm_head(read.last_hidden_state[:, 0])[:, 1])
-            return self._numbers(torch.cat(found))
+            return numbers_of(torch.cat(found), self._name)
 
     def _seen(self, photos: Sequence[FloatArray]) -> torch.Tensor:
         """(N, M, C) patches, the first of which stands for all."""
@@ -120,12 +120,6 @@ class BlipModel:
             return_tensors="pt",
         ).to(self._device)
         return Tokens(read["input_ids"], read["attention_mask"])
-
-    def _numbers(self, found: torch.Tensor) -> FloatArray:
-        numbers: FloatArray = found.float().cpu().numpy()
-        if not np.isfinite(numbers).all():
-            raise DataError(f"{self._name}: it gives what are no numbers; its weights are broken")
-        return numbers
 
 
 def _unit(found: torch.Tensor) -> torch.Tensor:

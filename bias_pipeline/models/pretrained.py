@@ -310,3 +310,21 @@ def device_of(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise ResourceError(f"device {name}: {first_line(error)}") from error
     return device
+
+
+def numbers_of(found: torch.Tensor, name: str) -> npt.NDArray[np.float32]:
+    """What a network gives, in its shape.
+
+    Args:
+        found: from any device, of any precision.
+        name: of the model.
+
+    Raises:
+        DataError: if some of it is NaN or infinite.
+    """
+    import numpy as np
+
+    numbers: npt.NDArray[np.float32] = found.float().cpu().numpy()
+    if not np.isfinite(numbers).all():
+        raise DataError(f"{name}: it gives what are no numbers; its weights are broken")
+    return numbers

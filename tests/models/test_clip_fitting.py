@@ -13,7 +13,8 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.inference.clip import clip_dual
+from bias_pipeline.inference.clip import ClipHalves
+from bias_pipeline.inference.embedders import dual_of
 from bias_pipeline.models.clip import KINDS
 from bias_pipeline.models.clip_fitting import ClipRecipe, Pairs, fit_clip
 from bias_pipeline.models.pretrained import Preprocessing, find_pretrained
@@ -64,7 +65,7 @@ def test_it_was_fitted_to_what_its_preprocessing_makes(folder: Path) -> None:
 
 
 def test_both_halves_give_vectors_of_length_1(folder: Path) -> None:
-    dual = clip_dual(find_pretrained(str(folder), KINDS), "person", "cpu", None)
+    dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
     found = [dual.images.embed(pictures().take(np.arange(3))), dual.texts.embed(["a man", "a dog"])]
     assert [own.shape for own in found] == [(3, 32), (2, 32)]
     for own in found:
@@ -73,7 +74,9 @@ def test_both_halves_give_vectors_of_length_1(folder: Path) -> None:
 
 def test_vectors_are_the_same_from_a_cache(folder: Path, tmp_path: Path) -> None:
     model = find_pretrained(str(folder), KINDS)
-    kept, fresh = (clip_dual(model, "person", "cpu", own) for own in (str(tmp_path), None))
+    kept, fresh = (
+        dual_of(ClipHalves(model, "cpu"), "person", own) for own in (str(tmp_path), None)
+    )
     kept.images.embed(pictures().take(np.array([5, 1])))
     rows = np.array([1, 2, 5])
     found = kept.images.embed(pictures().take(rows))
@@ -81,7 +84,7 @@ def test_vectors_are_the_same_from_a_cache(folder: Path, tmp_path: Path) -> None
 
 
 def test_words_that_stand_once_are_unknown(folder: Path) -> None:
-    dual = clip_dual(find_pretrained(str(folder), KINDS), "person", "cpu", None)
+    dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
     one, other = dual.texts.embed(["a zyzzyva", "a quokka"])
     assert one == pytest.approx(other, abs=1e-6)
 

@@ -27,26 +27,28 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
     Args:
         corpus: whose images.
         attribute: whose groups.
-        names: of those that stay, in the order in which they are to come; as data sets write them
-            too (``East Asian``).
+        names: of those that stay, in the order in which they are to come; capitals and blanks
+            as data sets write them (``East Asian``) make no difference.
 
     Raises:
         UsageError: on a group that there is not.
     """
     own = corpus.groupings[attribute]
-    wanted = [_plain(name) for name in names]
-    for name, plain in zip(names, wanted, strict=True):
-        if plain not in own.names:
+    known = {_plain(name): number for number, name in enumerate(own.names)}
+    for name in names:
+        if _plain(name) not in known:
             raise UsageError(
                 f"metric.groups: {name!r} is no group of {attribute!r} here; "
-                f"{did_you_mean(plain, own.names)}"
+                f"{did_you_mean(_plain(name), own.names)}"
             )
+    wanted = [known[_plain(name)] for name in names]
     numbers = np.full(len(own.names) + 1, -1)  # the last is that of images of no group, -1
-    numbers[[own.names.index(name) for name in wanted]] = np.arange(len(wanted))
-    chosen = Grouping(tuple(wanted), numbers[own.codes], own.strata)
-    return replace(corpus, groupings={**corpus.groupings, attribute: chosen})
+    numbers[wanted] = np.arange(len(wanted))
+    chosen = tuple(own.names[number] for number in wanted)
+    grouping = Grouping(chosen, numbers[own.codes], own.strata)
+    return replace(corpus, groupings={**corpus.groupings, attribute: grouping})
 
 
 def _plain(name: str) -> str:
-    """A group's name as ours are written."""
+    """A group's name, however it is written."""
     return name.lower().replace(" ", "_")

@@ -15,7 +15,7 @@ from bias_pipeline.models.fiber.checkpoint import read_fiber
 from bias_pipeline.models.fiber.folder import checkpoint_of, read_tokenizer
 from bias_pipeline.models.fiber.net import Begun
 from bias_pipeline.models.fiber.sizes import PADDING
-from bias_pipeline.models.pretrained import Pretrained
+from bias_pipeline.models.pretrained import Pretrained, numbers_of
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ class FiberModel:
                 photo, text = torch.from_numpy(pairs[start : start + _PAIRS].T).to(self._device)
                 begun = Begun(texts.vectors[text], texts.there[text])
                 found.append(self._net.match(grids[photo], begun))
-            return self._numbers(torch.cat(found))
+            return numbers_of(torch.cat(found), self._name)
 
     def _pixels(self, photos: Sequence[FloatArray]) -> torch.Tensor:
         return torch.from_numpy(np.stack(photos)).to(self._device)
@@ -116,13 +116,8 @@ class FiberModel:
         return torch.from_numpy(filled).to(self._device)
 
     def _vectors(self, found: torch.Tensor, *, normalize: bool) -> FloatArray:
-        return self._numbers(torch.nn.functional.normalize(found, dim=1) if normalize else found)
-
-    def _numbers(self, found: torch.Tensor) -> FloatArray:
-        numbers: FloatArray = found.float().cpu().numpy()
-        if not np.isfinite(numbers).all():
-            raise DataError(f"{self._name}: it gives what are no numbers; its weights are broken")
-        return numbers
+        found = torch.nn.functional.normalize(found, dim=1) if normalize else found
+        return numbers_of(found, self._name)
 
 
 @lru_cache(maxsize=1)
