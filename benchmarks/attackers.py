@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.record import publish, table
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.training import has_bf16, precision
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.learning.loop import has_bf16, precision
 
 if TYPE_CHECKING:
     import torch

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.batches import Batch
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
+from bias_pipeline.learning.learner import Learner
 
 
-class Attacker(pl.LightningModule):
+class Attacker(Learner):
     """Guesses K exclusive groups or T independent tasks from captions.
 
     Two groups have a single output under a sigmoid (as in the LIC code), K > 2 a softmax over K
@@ -23,9 +24,6 @@ class Attacker(pl.LightningModule):
         exclusive: whether groups exclude each other.
         optimizer: moves its weights.
         schedule: how the learning rate changes, None if it does not.
-
-    Attributes:
-        losses: mean loss over the training captions of each epoch so far, dropout included.
     """
 
     def __init__(
@@ -38,11 +36,10 @@ class Attacker(pl.LightningModule):
         schedule: Schedule | None = None,
     ) -> None:
         super().__init__()
+        self.optimizer, self.schedule = optimizer, schedule
         self.encoder = encoder
         self.head = head
         self.exclusive = exclusive
-        self.optimizer, self.schedule = optimizer, schedule
-        self.losses: list[float] = []
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Outputs (N, O) before the sigmoid or softmax."""
@@ -53,7 +50,7 @@ class Attacker(pl.LightningModule):
         """The loss of a batch, times its weight."""
         del batch_idx
         loss = self.loss(self(**batch.inputs), batch.targets)
-        self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.targets))
+        self.note(loss, len(batch.targets))
         # What the encoder itself asks of its weights, such as attention that spreads.
         return (loss + getattr(self.encoder, "penalty", 0.0)) * batch.weight
 
@@ -64,10 +61,6 @@ class Attacker(pl.LightningModule):
             return nn.functional.cross_entropy(outputs, targets)
         wanted = targets.reshape(outputs.shape).float()
         return nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
-
-    def on_train_epoch_end(self) -> None:
-        """Put the epoch's mean loss down."""
-        self.losses.append(float(self.trainer.callback_metrics["train_loss"]))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """What the recipe says."""

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bias_pipeline.attackers.ddp import Share
 from bias_pipeline.encoders.base import Inputs
+from bias_pipeline.learning.ranks import Share
 
 IntArray = npt.NDArray[np.int64]
 

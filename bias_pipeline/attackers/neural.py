@@ -3,8 +3,8 @@
 On processors, one single-threaded process a core: measured on two cores, that beats one process
 with two threads (``benchmarks/attackers.py``); small matrices do not share well. On a GPU, one
 ensemble over stacked weights (``ensemble.py``). With several devices all processes train the same
-attacker, one after the other (``ddp.py``). PyTorch is imported by the processes that train, never
-for a cached one.
+attacker, one after the other (``learning/ranks.py``). PyTorch is imported by the processes that
+train, never for a cached one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from bias_pipeline.attackers import workers
-from bias_pipeline.attackers.ddp import Share, ranks, world_size
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.attackers.probe import Job, Probe, Trained
 from bias_pipeline.attackers.recipe import (
     Recipe,
-    Survival,
     TrainerFlags,
     free_memory,
     is_shortage,
@@ -45,6 +42,9 @@ from bias_pipeline.encoders.base import Head, NetEncoder
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.learning import workers
+from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning.ranks import Share, ranks, world_size
 
 VERSION = 1  # raise it whenever any prediction changes
 ATTEMPTS = 3

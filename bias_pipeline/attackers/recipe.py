@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, TypedDict
 
-from bias_pipeline.attackers.ddp import world_size
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.declared import Count, Positive, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
+from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning.ranks import world_size
 
 
 class TrainerFlags(TypedDict, total=False):
@@ -43,21 +44,6 @@ class TrainerFlags(TypedDict, total=False):
     enable_progress_bar: bool
     enable_model_summary: bool
     log_every_n_steps: Count | None
-
-
-@dataclass(frozen=True)
-class Survival:
-    """Where checkpoints of trainings lie.
-
-    Attributes:
-        folder: of all.
-        version: of the attackers; a checkpoint of another one is none.
-        minutes: that lie between two; a training that takes less writes none.
-    """
-
-    folder: str
-    version: int
-    minutes: float
 
 
 @dataclass(frozen=True)

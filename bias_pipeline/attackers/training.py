@@ -5,21 +5,18 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bias_pipeline.attackers.ddp import WHOLE, Share
 from bias_pipeline.attackers.probe import Job, Trained
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.corpus.predictions import FloatArray, Labelled
-from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.learning.loop import precision, run
+from bias_pipeline.learning.ranks import WHOLE, Share
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -81,15 +78,16 @@ def survivors(recipe: Recipe, data: Labelled, job: Job, own: Prepared) -> list[C
     """What keeps the best epoch of a training, and what it goes on from when it was killed."""
     import torch
 
-    from bias_pipeline.attackers.surviving import Best, Checkpoint, place_of
+    from bias_pipeline.attackers.surviving import Best, name_of
 
     found: list[Callback] = []
     if len(job.validation):
         truth = torch.from_numpy(data.labels[job.validation])
         found.append(Best(own.inputs, job.validation, truth))
-    if recipe.survival is not None:
-        path = place_of(recipe.survival, recipe, recipe.encoder.digest(data), job)
-        found.append(Checkpoint(path, own.batches, 60 * recipe.survival.minutes))
+    how = recipe.survival
+    if how is not None:
+        name = name_of(how.version, recipe, recipe.encoder.digest(data), job)
+        found.append(how.of(name, own.batches))
     return found
 
 
@@ -175,62 +173,12 @@ def predict(own: Prepared, data: Labelled, rows: Any) -> Trained:
 def fit(
     module: pl.LightningModule, batches: Any, recipe: Recipe, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Lightning's loop; its advice for data loaders does not fit a list in memory.
+    """Lightning's loop, as a recipe has it.
 
     Raises:
         ResourceError: if the devices are absent.
     """
-    from bias_pipeline.attackers.surviving import Checkpoint
-
-    ours = next((own for own in callbacks if isinstance(own, Checkpoint)), None)
-    begun = ours.found if ours else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            # Without checkpoints of ours Lightning would write its own into the current folder.
-            kept = {"enable_checkpointing": True} if ours else {}
-            trainer = _trainer({**flags(recipe), **kept, "callbacks": list(callbacks)})
-            trainer.fit(module, batches, ckpt_path=begun, weights_only=True)
-        except SystemExit as stop:
-            if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
-                raise KeyboardInterrupt from stop
-            raise
-
-
-def require_devices(own: Mapping[str, Any]) -> None:
-    """Know before any work that the devices of Lightning's flags are there.
-
-    Raises:
-        ResourceError: if they are not.
-
-    Example:
-        >>> require_devices({"accelerator": "cpu", "devices": 1})
-    """
-    quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _trainer({**own, **dict.fromkeys(quiet, False)})
-
-
-def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
-    """Lightning's trainer, which looks for its devices when it is built."""
-    make_importable()  # before Lightning asks for it
-    import pytorch_lightning as pl
-    from lightning_fabric.utilities.exceptions import MisconfigurationException
-    from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
-        LightningEnvironment,
-    )
-
-    for name in ("pytorch_lightning", "lightning_fabric"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    try:
-        # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
-        return pl.Trainer(**settings, plugins=[LightningEnvironment()])
-    except MisconfigurationException as error:
-        asked = ", ".join(f"trainer.{k}={settings.get(k)}" for k in ("accelerator", "devices"))
-        raise ResourceError(
-            f"{asked}: {error} Choose trainer=cpu, or run where there is one"
-        ) from error
+    run(module, batches, flags(recipe), callbacks)
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
@@ -239,19 +187,3 @@ def flags(recipe: Recipe) -> dict[str, Any]:
     steps = int(own.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = own.get("precision") or precision(own)
     return {**own, "precision": chosen, "accumulate_grad_batches": steps}
-
-
-def precision(own: Mapping[str, Any]) -> str:
-    """bfloat16 products where the processor multiplies them itself, else float32."""
-    return "bf16-mixed" if own.get("accelerator") != "cpu" or has_bf16() else "32-true"
-
-
-@lru_cache(maxsize=1)
-def has_bf16() -> bool:
-    """Whether this processor multiplies bfloat16 matrices itself."""
-    try:
-        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
-            own = next((line for line in file if line.startswith("flags")), "")
-    except OSError:
-        return False
-    return "avx512_bf16" in own or "amx_bf16" in own

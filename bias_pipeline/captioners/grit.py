@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bias_pipeline.captioners.backbones import Backbone
+from bias_pipeline.captioners.backbones import Backbone, BackboneInputs
 from bias_pipeline.captioners.grit_backbone import DetectorBackbone, ReleasedBackbone
-from bias_pipeline.captioners.prompt import Prompt
-from bias_pipeline.captioners.prompted import PromptCaptioner, PromptedInputs
+from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
+from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import SIZES
@@ -79,15 +79,16 @@ class Grit(PromptCaptioner):
         if self.vocabulary is not None and not Path(self.vocabulary).expanduser().is_file():
             raise ResourceError(f"encoder.vocabulary={self.vocabulary}: no such file")
 
-    def build(self, inputs: PromptedInputs) -> GritNet:
-        """A network with fresh weights, or those of the file."""
+    def network(
+        self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
+    ) -> GritNet:
+        """See the base; weights are those of the file, if there is one."""
         from bias_pipeline.captioners.grit_net import GritNet
 
-        detector, words = self.visual.build(inputs.visual), inputs.words
-        size = SIZES[self.size]
-        net = GritNet(detector, words.size, words.answers, size, self.second_gate)
+        detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
+        net = GritNet(detector, n_words, answers, SIZES[self.size], self.second_gate)
         if self.weights is not None:
-            self._begin(net, words.vocabulary)
+            self._begin(net, vocabulary)
         return net
 
     def _begin(self, net: GritNet, words: Mapping[str, int]) -> None:

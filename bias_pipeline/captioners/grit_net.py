@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,19 @@ from bias_pipeline.captioners.prompt import PAD
 from bias_pipeline.models.grit.captions import CaptionDecoder, GridNet
 from bias_pipeline.models.grit.detector import Visual
 from bias_pipeline.models.grit.sizes import GritSize
+
+
+@dataclass(frozen=True)
+class GritReading:
+    """What the network sees beside B captions that it writes, and (B, L) what it has written."""
+
+    visual: Visual
+    tokens: Tensor
+
+    def take(self, rows: Tensor) -> GritReading:
+        """The same of some of them."""
+        grid, regions = self.visual
+        return GritReading(Visual(grid[rows], regions[rows]), self.tokens[rows])
 
 
 class GritNet(nn.Module):
@@ -61,8 +75,7 @@ class GritNet(nn.Module):
             tail_lengths: (B,) how many there are.
             picture: what :attr:`detector` takes.
         """
-        seen = self.detector(**picture)
-        visual = Visual(self.grid_net(seen.grid), seen.regions)
+        visual = self._look(picture)
         if tail is None and all(len(own) == 1 for own in self.answers):
             states = self.cap_generator(tokens, visual)
             last = states[torch.arange(len(states), device=states.device), lengths - 1]
@@ -74,6 +87,34 @@ class GritNet(nn.Module):
             self._followed(tokens, lengths, own, tail, tail_lengths, visual) for own in self.answers
         ]
         return torch.stack(found, dim=1)
+
+    def following(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+        """(B, L, V) logarithms of how likely each word is to follow each of L words.
+
+        Args:
+            tokens: (B, L) words, padded at the end.
+            picture: what :attr:`detector` takes.
+        """
+        return self.cap_generator.following(self.cap_generator(tokens, self._look(picture)))
+
+    def begun(self, **picture: Tensor) -> GritReading:
+        """Where it is before any word of a caption."""
+        visual = self._look(picture)
+        nothing = torch.zeros((len(visual.grid), 0), dtype=torch.int64, device=visual.grid.device)
+        return GritReading(visual, nothing)
+
+    def go_on(self, reading: GritReading, words: Tensor) -> tuple[GritReading, Tensor]:
+        """Read a word (B,) of each caption; (B, V) how likely each is to follow.
+
+        All words are read again: captions are short, and no state is kept of each layer.
+        """
+        tokens = torch.cat([reading.tokens, words[:, None]], dim=1)
+        states = self.cap_generator(tokens, reading.visual)
+        return GritReading(reading.visual, tokens), self.cap_generator.following(states[:, -1])
+
+    def _look(self, picture: Mapping[str, Tensor]) -> Visual:
+        seen = self.detector(**picture)
+        return Visual(self.grid_net(seen.grid), seen.regions)
 
     def _followed(
         self,

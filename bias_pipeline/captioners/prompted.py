@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from bias_pipeline.inference.texts import Embedded
+
+
+AnswerNumbers: TypeAlias = Sequence[Sequence[int]]
 
 
 def digest_with(data: Labelled, seen: str) -> str:
@@ -54,6 +57,23 @@ class PromptCaptioner(NetEncoder):
     @abstractmethod
     def visual(self) -> Backbone:
         """How it sees."""
+
+    @abstractmethod
+    def network(
+        self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
+    ) -> nn.Module:
+        """A network with fresh weights.
+
+        Args:
+            visual: what is seen.
+            vocabulary: word to number.
+            answers: K lists of the numbers of words that name each group; none where it is to
+                write captions.
+        """
+
+    def build(self, inputs: PromptedInputs) -> nn.Module:
+        """A network with fresh weights, led to the groups' answers."""
+        return self.network(inputs.visual, inputs.words.vocabulary, inputs.words.answers)
 
     @property
     def sees(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from bias_pipeline.captioners.backbones import pictures_of
 from bias_pipeline.captioners.prompt import CAPTION, Prompt
@@ -33,6 +33,8 @@ class PublishedJudge(Encoder):
             preprocessing.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # of model that will do
+
     prompt: Prompt
     model: Line
     revision: Line = MAIN
@@ -45,7 +47,7 @@ class PublishedJudge(Encoder):
         Raises:
             BiasPipelineError: if it is not there, takes no picture, or cannot be used.
         """
-        return find_pretrained(self.model, KINDS, revision=self.revision)
+        return find_pretrained(self.model, self.kinds, revision=self.revision)
 
     @property
     def sees(self) -> str:
@@ -61,7 +63,8 @@ class PublishedJudge(Encoder):
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         """The model by the digests of its files."""
-        model = find_pretrained(settings["model"], KINDS, revision=settings.get("revision", MAIN))
+        revision = settings.get("revision", MAIN)
+        model = find_pretrained(settings["model"], cls.kinds, revision=revision)
         return {"model": dict(model.files), "revision": MAIN}
 
     def digest(self, data: Labelled) -> str:

@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bias_pipeline.captioners.backbones import AnnotationBackbone, Backbone, PixelBackbone
+from bias_pipeline.captioners.backbones import (
+    AnnotationBackbone,
+    Backbone,
+    BackboneInputs,
+    PixelBackbone,
+)
 from bias_pipeline.captioners.designs import DESIGNS
-from bias_pipeline.captioners.prompt import Prompt
-from bias_pipeline.captioners.prompted import PromptCaptioner, PromptedInputs
+from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
+from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner
 from bias_pipeline.captioners.timm_backbone import TimmBackbone
 from bias_pipeline.declared import Count, Dropout, NotNegative, Range, Text
 from bias_pipeline.models.timm_networks import find_timm
@@ -90,11 +95,13 @@ class Sat(PromptCaptioner):
             return TimmBackbone(self.backbone.removeprefix(TIMM), self.cache)
         return PixelBackbone(self.side, self.width, cache=self.cache)
 
-    def build(self, inputs: PromptedInputs) -> SatNet:
-        """A network with fresh weights."""
+    def network(
+        self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
+    ) -> SatNet:
+        """See the base."""
         from bias_pipeline.captioners.sat_net import SatNet
 
-        seeing = self.visual.build(inputs.visual)
+        seeing = self.visual.build(visual)
         own = asdict(self)
         keys = (
             "embedding_dim",
@@ -104,7 +111,5 @@ class Sat(PromptCaptioner):
             "attention_penalty",
             "he",
         )
-        words = inputs.words
-        return SatNet(
-            seeing, words.size, words.answers, DESIGNS[self.recipe], **{k: own[k] for k in keys}
-        )
+        n_words = len(vocabulary) + N_SPECIAL
+        return SatNet(seeing, n_words, answers, DESIGNS[self.recipe], **{k: own[k] for k in keys})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -41,6 +42,21 @@ class Looked(NamedTuple):
     keys: Tensor
     present: Tensor
     by_state: tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class SatReading:
+    """Where the network is in B captions that it writes."""
+
+    step: Step
+    looked: Looked
+
+    def take(self, rows: Tensor) -> SatReading:
+        """Where it is in some of them."""
+        (hidden, cell), context, weights = self.step
+        step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
+        regions, keys, present, by_state = self.looked
+        return SatReading(step, Looked(regions[rows], keys[rows], present[rows], by_state))
 
 
 class SatNet(nn.Module):
@@ -135,6 +151,34 @@ class SatNet(nn.Module):
             self._followed(own, step, words, looked, tail, tail_lengths) for own in self.answers
         ]
         return torch.stack(found, dim=1)
+
+    def following(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+        """(B, L, V) logarithms of how likely each word is to follow each of L words.
+
+        Args:
+            tokens: (B, L) words, padded at the end.
+            picture: what :attr:`seeing` takes.
+        """
+        looked = self._look(*self.seeing(**picture))
+        step = self._start(looked)
+        total = torch.zeros_like(looked.present, dtype=torch.float32)
+        read, found = self._read(tokens), []
+        for place in range(tokens.shape[1]):
+            step = self._step(read[:, place], step.state, looked)
+            total = total + step.weights * (tokens[:, place] != PAD)[:, None]
+            found.append(self._words(step, tokens[:, place]))
+        self.penalty = self._unevenness(total, looked.present)
+        return torch.stack(found, dim=1)
+
+    def begun(self, **picture: Tensor) -> SatReading:
+        """Where it is before any word of a caption."""
+        looked = self._look(*self.seeing(**picture))
+        return SatReading(self._start(looked), looked)
+
+    def go_on(self, reading: SatReading, words: Tensor) -> tuple[SatReading, Tensor]:
+        """Read a word (B,) of each caption; (B, V) how likely each is to follow."""
+        step = self._step(self._read(words), reading.step.state, reading.looked)
+        return SatReading(step, reading.looked), self._words(step, words)
 
     def _look(self, regions: Tensor, present: Tensor) -> Looked:
         """Regions (B, R, D) of which some are present, (B, R), made ready for all steps."""

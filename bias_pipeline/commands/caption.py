@@ -1,4 +1,4 @@
-"""``caption``: captions of photos by a published captioner; in as many tasks as one likes."""
+"""``caption``: captions of photos by a published captioner, or one fitted here, in many tasks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Annotated
 
+from bias_pipeline.captioners.fitted import KINDS as FITTED
+from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.commands.photo_options import check_words
 from bias_pipeline.commands.photo_options import parser as photo_parser
@@ -15,7 +17,8 @@ from bias_pipeline.inference.gathering import all_empty, gather, write_captions
 from bias_pipeline.inference.runner import Model, describe_share, report, size_of
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.folders import require_vocabulary
-from bias_pipeline.models.generation import KINDS, Captioner, check_prompt
+from bias_pipeline.models.generation import KINDS as PUBLISHED
+from bias_pipeline.models.generation import Captioner, check_prompt
 from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.vision.photos import find_photos
 
@@ -68,9 +71,11 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 def _caption(options: Namespace) -> None:
     photos = find_photos(options.folder)
-    model = find_pretrained(options.model, KINDS, revision=options.revision)
+    model = find_pretrained(options.model, (*PUBLISHED, *FITTED), revision=options.revision)
     check_prompt(model, options.prompt)
-    require_vocabulary(model.folder, model.files)
+    fitted = model.kind in FITTED
+    if not fitted:
+        require_vocabulary(model.folder, model.files)
     generation = {
         "prompt": options.prompt,
         "max_new_tokens": options.max_new_tokens,
@@ -78,7 +83,8 @@ def _caption(options: Namespace) -> None:
     }
 
     def load() -> Model:
-        return Captioner(model, device_of(options.device), **generation)
+        kind = FittedCaptioner if fitted else Captioner
+        return kind(model, device_of(options.device), **generation)
 
     settings = {"job": JOB, "version": VERSION, **generation, "files": model.files}
     store = BlockStore(options.out, settings, model.name)

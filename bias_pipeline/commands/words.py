@@ -59,7 +59,12 @@ WORDS = (
     Word("report wandb", "finished runs as Weights & Biases runs", "[FOLDER] ..."),
     Word("caption", "captions of a folder of photos", "PHOTOS --model MODEL --out DIR ..."),
     Word("embed", "CLIP vectors of a folder of photos", "PHOTOS --model MODEL --out DIR ..."),
-    Word("fit", "a small CLIP of a data set's pictures", f"clip --out DIR {KEYS}", keys=True),
+    Word(
+        "fit",
+        "a captioner, or a small CLIP, of a data set's pictures",
+        f"clip|sat|grit --out DIR {KEYS}",
+        keys=True,
+    ),
     Word("metrics", "what each metric can tell", "[--cards]"),
     Word("analysis claims", "do the papers' conclusions hold in our runs?"),
     Word("analysis words", "words that give the attribute away", KEYS, keys=True),

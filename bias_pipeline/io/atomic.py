@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 # Can only be read by setting it, which another thread would notice; so it is read once.
-_UMASK = os.umask(0o077)
-os.umask(_UMASK)
+UMASK = os.umask(0o077)
+os.umask(UMASK)
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
@@ -48,7 +48,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o666 & ~_UMASK)  # as any other file: others may read a result
+            os.fchmod(handle, 0o666 & ~UMASK)  # as any other file: others may read a result
             yield file
             if sync:
                 file.flush()

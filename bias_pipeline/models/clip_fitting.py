@@ -6,35 +6,42 @@ each picture of a batch finds its caption among all, and each caption its pictur
 
 from __future__ import annotations
 
+import hashlib
 import json
-import logging
-import math
-import shutil
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io import stopping
+from bias_pipeline.io.new_folder import drafted
 from bias_pipeline.io.progress import bar, track
+from bias_pipeline.learning.loop import Survival, run
+from bias_pipeline.learning.ranks import Share, together, world_size
 from bias_pipeline.models.clip_folder import SPECIAL, write_preprocessing, write_tokenizer
 from bias_pipeline.vision.people import Crop, look
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
-    import pytorch_lightning as pl
     import torch
+    from pytorch_lightning import Callback
 
 VERSION = 1  # raise it whenever the same data would give other weights
-_WARM_UP = 50  # steps
-_SPREAD = 0.05  # weight decay
+ANYWHERE: Mapping[str, Any] = {"accelerator": "auto", "devices": 1}
+_TRAINER = {
+    "precision": "32-true",
+    "gradient_clip_val": 1.0,
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -101,7 +108,12 @@ class Pairs:
 
 
 def fit_clip(
-    pairs: Pairs, recipe: ClipRecipe, folder: Path, told: Mapping[str, object]
+    pairs: Pairs,
+    recipe: ClipRecipe,
+    folder: Path,
+    told: Mapping[str, object],
+    trainer: Mapping[str, Any] = ANYWHERE,
+    survival: Survival | None = None,
 ) -> Sequence[float]:
     """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card.
 
@@ -110,66 +122,66 @@ def fit_clip(
         recipe: how.
         folder: appears whole or not at all.
         told: of the data, for the card.
+        trainer: Lightning's flags. With several ``devices`` as many processes learn together, each
+            from its part of a batch.
+        survival: how a long training survives a kill, None if it does not.
 
     Returns:
         The mean loss of each epoch.
 
     Raises:
         DataError: if there are fewer pairs than a batch needs.
+        UsageError: if a batch does not divide by the devices.
         ResourceError: if the folder is there already, or cannot be written.
     """
     if len(pairs.texts) < 2:
         raise DataError(f"{len(pairs.texts)} pairs: a CLIP learns of two or more")
-    new_folder(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(mkdtemp(dir=folder.parent, prefix=".clip-"))
-    except OSError as error:
-        raise ResourceError(f"cannot write to {folder.parent}: {error.strerror}") from error
-    try:
-        losses = _fit_into(draft, pairs, recipe, told)
-        draft.chmod(0o755)
-        draft.replace(folder)
-    except OSError as error:
-        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return losses
-
-
-def new_folder(folder: Path) -> None:
-    """Know before any work that a folder is new, or empty.
-
-    Raises:
-        ResourceError: if it is not.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ResourceError(f"{folder}: is there already; name a new folder (--out)")
+    world = world_size(trainer)
+    flags = {**_TRAINER, **{key: own for key, own in trainer.items() if own is not None}}
+    course = Course({**flags, "max_epochs": recipe.epochs}, survival)
+    n_together = min(recipe.batch_size, len(pairs.texts))
+    if n_together % world:
+        raise UsageError(
+            f"trainer.devices={world}: a batch of {n_together} pictures does not divide by them; "
+            "choose another --batch-size"
+        )
+    with drafted(folder) as draft:
+        return together(world, _fit_into, draft, pairs, recipe, told, course)
 
 
 def _fit_into(
-    draft: Path, pairs: Pairs, recipe: ClipRecipe, told: Mapping[str, object]
+    draft: Path,
+    pairs: Pairs,
+    recipe: ClipRecipe,
+    told: Mapping[str, object],
+    course: Course,
+    share: Share,
 ) -> Sequence[float]:
+    """What one process does; the first one writes."""
     make_importable()  # before transformers and Lightning ask for it
     import torch
     from transformers import CLIPModel
     from transformers.utils import logging as library
 
+    from bias_pipeline.models.clip_learning import Contrast
+
     library.disable_progress_bar()  # type: ignore[no-untyped-call]
     torch.set_num_threads(1)  # threads that share products so small only wait for each other
     torch.manual_seed(recipe.seed)
-    tokens = write_tokenizer(draft, (own for texts in pairs.texts for own in texts), recipe.longest)
+    with TemporaryDirectory() as aside:
+        folder = Path(aside) if share.rank else draft
+        texts = (own for texts in pairs.texts for own in texts)
+        tokens = write_tokenizer(folder, texts, recipe.longest)
     network = CLIPModel(_config(recipe, tokens.get_vocab_size(), tokens.token_to_id(SPECIAL.end)))
-    batches = _Batches(pairs, tokens, recipe)
-    module = _contrast(network, recipe, len(batches) * recipe.epochs)
-    with bar("fitting a CLIP"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its advice for data loaders does not fit these batches
-        _trainer(recipe.epochs).fit(module, batches)
-    network.cpu().save_pretrained(draft)
-    write_preprocessing(draft, recipe.side)
-    losses = [float(own) for own in module.losses]
-    (draft / "README.md").write_text(_card(recipe, told, losses), encoding="utf-8")
-    return losses
+    batches = _Batches(pairs, tokens, recipe, share)
+    learner = Contrast(network, recipe.learning_rate)
+    with bar("fitting a CLIP"):
+        run(learner, batches, course.flags, course.callbacks(recipe, pairs, batches))
+    if share.rank == 0:
+        network.cpu().save_pretrained(draft)
+        write_preprocessing(draft, recipe.side)
+        (draft / "README.md").write_text(_card(recipe, told, learner.losses), encoding="utf-8")
+    return learner.losses
 
 
 def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
@@ -198,6 +210,27 @@ def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
     return CLIPConfig(text_config=text, vision_config=vision, projection_dim=recipe.width)
 
 
+@dataclass(frozen=True)
+class Course:
+    """How a training goes.
+
+    Attributes:
+        flags: Lightning's.
+        survival: how it survives a kill, None if it does not.
+    """
+
+    flags: Mapping[str, Any]
+    survival: Survival | None
+
+    def callbacks(self, recipe: ClipRecipe, pairs: Pairs, batches: _Batches) -> list[Callback]:
+        """What a long training goes on from when it was killed."""
+        if self.survival is None:
+            return []
+        sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
+        sha.update(np.ascontiguousarray(pairs.pixels).tobytes())
+        return [self.survival.of(sha.hexdigest(), batches)]
+
+
 class _Batches:
     """Pictures in batches of another order each time, each beside one of its captions.
 
@@ -205,9 +238,11 @@ class _Batches:
         pairs: of N images.
         tokens: the tokenizer.
         recipe: has sizes and seed.
+        share: which part of each batch is seen.
     """
 
-    def __init__(self, pairs: Pairs, tokens: Any, recipe: ClipRecipe) -> None:
+    def __init__(self, pairs: Pairs, tokens: Any, recipe: ClipRecipe, share: Share) -> None:
+        self.share = share
         self.pixels = pairs.pixels
         flat = [text for texts in pairs.texts for text in texts]
         coded = [own.ids for own in tokens.encode_batch(flat)]
@@ -217,7 +252,7 @@ class _Batches:
         counts = np.array([len(texts) for texts in pairs.texts])
         self.first, self.counts = np.cumsum(counts) - counts, counts
         self.size = min(recipe.batch_size, len(counts))
-        self.random = np.random.default_rng([recipe.seed, VERSION])  # batches and captions
+        self.order = np.random.default_rng([recipe.seed, VERSION])  # batches and captions
 
     def __len__(self) -> int:
         return len(self.counts) // self.size
@@ -225,10 +260,10 @@ class _Batches:
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         import torch
 
-        order = self.random.permutation(len(self.counts))
-        chosen = self.first + (self.random.random(len(self.counts)) * self.counts).astype(np.int64)
+        order = self.order.permutation(len(self.counts))
+        chosen = self.first + (self.order.random(len(self.counts)) * self.counts).astype(np.int64)
         for number in track(range(len(self)), len(self)):
-            rows = order[number * self.size :][: self.size]
+            rows = self.share.of(order[number * self.size :][: self.size])
             ids = self.ids[chosen[rows]]
             ids = ids[:, : int((ids > 0).sum(axis=1).max())]
             pixels = torch.from_numpy(self.pixels[rows]).permute(0, 3, 1, 2)  # (B, 3, H, W)
@@ -238,65 +273,6 @@ class _Batches:
                 "pixel_values": pixels.float() / 127.5 - 1.0,  # as its preprocessing does
             }
             stopping.stop_if_requested()
-
-
-def _contrast(network: Any, recipe: ClipRecipe, n_steps: int) -> Any:
-    """The LightningModule around a CLIP; ``losses`` has a mean for each epoch."""
-    import pytorch_lightning as pl
-    import torch
-
-    class Contrast(pl.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-            self.losses: list[float] = []
-            self._running: list[torch.Tensor] = []
-
-        def training_step(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-            loss: torch.Tensor = self.network(**batch, return_loss=True).loss
-            self._running.append(loss.detach())
-            return loss
-
-        def on_train_epoch_end(self) -> None:
-            self.losses.append(float(torch.stack(self._running).mean()))
-            self._running.clear()
-
-        def configure_optimizers(self) -> Any:
-            own = torch.optim.AdamW(
-                self.parameters(), lr=recipe.learning_rate, weight_decay=_SPREAD
-            )
-            rate = torch.optim.lr_scheduler.LambdaLR(own, lambda step: _rate(step, n_steps))
-            return {"optimizer": own, "lr_scheduler": {"scheduler": rate, "interval": "step"}}
-
-    return Contrast()
-
-
-def _rate(step: int, n_steps: int) -> float:
-    """The learning rate's share of its highest."""
-    rising = min(1.0, (step + 1) / _WARM_UP)
-    return rising * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(n_steps, 1))))
-
-
-def _trainer(epochs: int) -> pl.Trainer:
-    import pytorch_lightning as pl
-    from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
-        LightningEnvironment,
-    )
-
-    for name in ("pytorch_lightning", "lightning_fabric"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
-    return pl.Trainer(
-        max_epochs=epochs,
-        accelerator="auto",
-        devices=1,
-        gradient_clip_val=1.0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        plugins=[LightningEnvironment()],
-    )
 
 
 def _card(recipe: ClipRecipe, told: Mapping[str, object], losses: Sequence[float]) -> str:

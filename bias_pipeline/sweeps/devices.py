@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.attackers.training import require_devices
 from bias_pipeline.config.compose import Cell, cell_of
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
+from bias_pipeline.learning.loop import require_devices
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
-from bias_pipeline.attackers.ddp import Share, ranks, world_size
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.corpus.captions import Captions
@@ -23,6 +22,7 @@ from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.words import WordInputs
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.cores import n_cores
+from bias_pipeline.learning.ranks import Share, ranks, world_size
 from tests.attackers.test_neural import flags, labelled, splits, tasks
 
 TWO = {"devices": 2, "strategy": "ddp"}

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from bias_pipeline.attackers import neural, training, workers
+from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.batches import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
@@ -36,6 +36,7 @@ from bias_pipeline.encoders.words import PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.paths import conf_dir
+from bias_pipeline.learning import loop, workers
 
 ENCODERS = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
 HEADS = ("linear", "mlp3")
@@ -498,8 +499,8 @@ def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes
 
 
 def test_the_default_precision_fits_the_processor() -> None:
-    wanted = "bf16-mixed" if training.has_bf16() else "32-true"
-    assert training.precision(flags()) == wanted
+    wanted = "bf16-mixed" if loop.has_bf16() else "32-true"
+    assert loop.precision(flags()) == wanted
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +13,21 @@ pytest.importorskip("peft", reason="extra lora is not installed")
 import torch
 from torch.nn.functional import cross_entropy
 
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.captioners.judge import Judge
 from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.tuned_judge import TunedJudge
 from bias_pipeline.captioners.tuned_net import TunedNet
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import extras
+from tests.captioners.test_sat import FLAGS
 from tests.photo_folder import write_photos
 from tests.tiny_picture_text import WRITERS, write
 
@@ -98,6 +104,23 @@ def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
     metric, corpus = own.build("metric"), own.corpus()
     found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
     assert 0 < found.parts["model"].estimate.value < 1
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(data: Labelled, tmp_path: Path) -> None:
+    """Without dropout, of which each process draws its own; the tiny GIT has none by itself."""
+    folder = write(tmp_path, "git")
+    config = json.loads((folder / "config.json").read_text())
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps({**config, **still}))
+    curves = []
+    for settings in ({"devices": 1}, {"devices": 2, "strategy": "ddp"}):
+        judge = TunedJudge(PROMPT, str(folder), side=32, dropout=0.0)
+        own = {**FLAGS, "max_epochs": 3, "precision": "32-true", **settings}
+        probe = NeuralProbe(judge, Answers(), Adam(0.01), 2, own, ensemble=1)
+        found = probe.fit_predict(data, [Split(0, ALL, ALL[2:], ALL[:0], False)])
+        curves.append([line["train_loss"] for line in found.training.curves])
+    assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
 def test_without_peft_it_is_told_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:

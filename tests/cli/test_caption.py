@@ -161,7 +161,7 @@ def test_captions_go_into_a_metric(caption: Caption, run: Run) -> None:
 
 def test_an_embedding_is_no_captioner(run: Run, photos: Path, clip: Path) -> None:
     code, printed = run("caption", str(photos), "--model", str(clip), "--out", "out")
-    assert (code, "Known: blip, vision-encoder-decoder" in printed) == (3, True)
+    assert (code, "Known: blip, grit, sat, vision-encoder-decoder" in printed) == (3, True)
 
 
 @pytest.mark.parametrize("word", ["embed", "caption"])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.attackers.training import require_devices
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.files import write
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.learning.loop import require_devices
 from bias_pipeline.sweeps import launch, slurm
 from tests.cli.commands import SMALL, Run
 

@@ -12,11 +12,13 @@ import pytest
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.inference.clip import ClipHalves
 from bias_pipeline.inference.embedders import dual_of
+from bias_pipeline.learning.loop import Survival
 from bias_pipeline.models.clip import KINDS
 from bias_pipeline.models.clip_fitting import ClipRecipe, Pairs, fit_clip
+from bias_pipeline.models.clip_learning import Contrast
 from bias_pipeline.models.pretrained import Preprocessing, find_pretrained
 from bias_pipeline.vision.people import look
 
@@ -113,3 +115,40 @@ def test_images_without_captions_are_left_out() -> None:
 def test_nothing_to_learn_of_is_refused() -> None:
     with pytest.raises(DataError, match="no image has both"):
         Pairs.of(pictures().take(np.arange(2)), [[], []], "none", 32)
+
+
+TWO = {"accelerator": "cpu", "devices": 2, "strategy": "ddp"}
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(tmp_path: Path) -> None:
+    one = fit_clip(pairs(), RECIPE, tmp_path / "one", {}, {"accelerator": "cpu", "devices": 1})
+    two = fit_clip(pairs(), RECIPE, tmp_path / "two", {}, TWO)
+    assert two == pytest.approx(one, rel=1e-4)
+
+
+def test_a_batch_that_does_not_divide_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not divide"):
+        fit_clip(pairs(), replace(RECIPE, batch_size=25), tmp_path / "two", {}, TWO)
+
+
+@pytest.mark.slow
+def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    survival = Survival(str(tmp_path / "kept"), 1, 0)
+    recipe = replace(RECIPE, epochs=4)
+    whole = fit_clip(pairs(), recipe, tmp_path / "whole", {})
+    end = Contrast.on_train_epoch_end
+
+    def stopped(own: Contrast) -> None:
+        end(own)
+        if len(own.losses) == 3:
+            raise RuntimeError("stopped")
+
+    monkeypatch.setattr(Contrast, "on_train_epoch_end", stopped)
+    with pytest.raises(RuntimeError, match="stopped"):
+        fit_clip(pairs(), recipe, tmp_path / "mine", {}, survival=survival)
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    monkeypatch.setattr(Contrast, "on_train_epoch_end", end)
+    assert fit_clip(pairs(), recipe, tmp_path / "mine", {}, survival=survival) == whole
+    one, other = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "mine"))
+    assert one == other

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.attackers.workers import context, prepare_worker
+from bias_pipeline.learning.workers import context, kill_workers, prepare_worker
 
 Number = TypeVar("Number", bound=np.generic)
 Returned = TypeVar("Returned")
@@ -106,6 +106,27 @@ class Ranks:
 def ranks(world: int) -> Ranks:
     """The ranks of this process."""
     return Ranks(world)
+
+
+def together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
+    """What a function returns in the first of so many processes; in this one, if one will do.
+
+    Args:
+        world: how many.
+        function: takes the process's share last.
+        arguments: before that.
+
+    Raises:
+        Exception: the first of any process; the others are then ended.
+    """
+    if world == 1:
+        return function(*arguments, WHOLE)
+    try:
+        return ranks(world).run(function, *arguments)[0]
+    except BaseException:
+        kill_workers()
+        ranks.cache_clear()
+        raise
 
 
 _share = WHOLE

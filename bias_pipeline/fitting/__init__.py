@@ -1,0 +1,1 @@
+"""Captioners fitted to a data set's pictures and captions."""

@@ -1,0 +1,173 @@
+"""``fit sat|grit``: a captioner learns from a data set's pictures and captions.
+
+Its network is that of the attacker of the same name; what is learnt is the next word of captions
+instead of the group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bias_pipeline.attackers.recipe import Recipe
+from bias_pipeline.captioners.fitted import VERSION, Fitted, side_of
+from bias_pipeline.captioners.grit import Grit
+from bias_pipeline.captioners.sat import Sat
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.fitting.captions import CaptionInputs, vocabulary_of
+from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.io.new_folder import drafted
+from bias_pipeline.learning.ranks import Share, together, world_size
+
+if TYPE_CHECKING:
+    from pytorch_lightning import Callback
+
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+
+_CARD = """# A small {name}
+
+Fitted by `bias_pipeline fit {kind}`. It knows the words and pictures it was fitted to and nothing
+else. `bias_pipeline caption PHOTOS --model FOLDER` has it describe photos, and
+`metric=imagecaptioner2 encoder=hf encoder.model=FOLDER` judge captions.
+
+```json
+{facts}
+```
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a captioner learns from, and how.
+
+    Attributes:
+        kind: ``sat`` or ``grit``.
+        recipe: of an attacker of that kind; its head plays no part.
+        captions: N, each of which has a word and a picture.
+        images: the pictures, by the rows that captions name.
+        seed: of weights, dropout and batches.
+    """
+
+    kind: str
+    recipe: Recipe
+    captions: Captions
+    images: Labelled
+    seed: int
+
+    @classmethod
+    def of(cls, kind: str, recipe: Recipe, corpus: Corpus, side: str, seed: int) -> Lesson:
+        """Those captions of a side of a corpus that have words and a picture.
+
+        Raises:
+            NotApplicableError: if there are no pictures.
+            DataError: if no caption is left.
+        """
+        if corpus.pictures is None:
+            raise NotApplicableError(
+                f"dataset {corpus.dataset!r} has no pictures here; set dataset.images=DIR"
+            )
+        captions = corpus.side(side)
+        fit = corpus.pictures.present[captions.image_rows] & (captions.lengths > 0)
+        captions = captions.take(np.flatnonzero(fit))
+        if not len(captions):
+            raise DataError("no caption has both words and a picture, of which a captioner learns")
+        rows = np.unique(captions.image_rows)
+        first = captions.take(np.searchsorted(captions.image_rows, rows))
+        none = np.zeros(len(rows), np.int64)
+        seen = Labelled(side, first, none, 1, pictures=corpus.pictures.take(rows))
+        return cls(kind, recipe, captions, seen, seed)
+
+    @property
+    def encoder(self) -> Sat | Grit:
+        """Whose network learns."""
+        assert isinstance(self.recipe.encoder, Sat | Grit)
+        return self.recipe.encoder
+
+    @property
+    def words(self) -> list[list[str]]:
+        """The words of each caption."""
+        return [self.captions.words(row) for row in range(len(self.captions))]
+
+    @property
+    def key(self) -> str:
+        """SHA-256 (hex) of all that decides the weights."""
+        spec = json.dumps(self.recipe.spec, sort_keys=True)
+        seen = self.encoder.visual.digest(self.images)
+        told = f"{VERSION} {self.kind} {spec} {self.captions.digest} {seen} {self.seed}"
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def fit_captioner(lesson: Lesson, folder: Path, told: Mapping[str, object]) -> Sequence[float]:
+    """Fit a captioner and write its folder, which appears whole or not at all.
+
+    With several devices as many processes learn together, from the same batches as one would.
+
+    Args:
+        lesson: what it learns from, and how.
+        folder: a new one.
+        told: of the data, for the card.
+
+    Returns:
+        The mean loss of each epoch.
+
+    Raises:
+        NotApplicableError: if the captioner's eyes are not its own.
+        ResourceError: if the folder is there already, or cannot be written.
+    """
+    side_of(lesson.encoder)
+    with drafted(folder) as draft:
+        lesson.encoder.prepare(lesson.images)  # pictures are read once, where they are kept
+        return together(world_size(lesson.recipe.trainer), _fit_into, lesson, draft, told)
+
+
+def _fit_into(
+    lesson: Lesson, draft: Path, told: Mapping[str, object], share: Share
+) -> Sequence[float]:
+    """What one process does; the first one writes."""
+    import torch
+
+    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+    from bias_pipeline.attackers.training import fit
+    from bias_pipeline.fitting.learning import CaptionLearner
+
+    recipe, words = lesson.recipe, lesson.words
+    torch.set_num_threads(1)
+    torch.manual_seed(lesson.seed)
+    fitted = Fitted(lesson.kind, lesson.encoder, vocabulary_of(words))
+    visual = lesson.encoder.visual.read(lesson.images)
+    rows = np.unique(lesson.captions.image_rows, return_inverse=True)[1]
+    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual)
+    learner = CaptionLearner(fitted.network(), recipe.optimizer, recipe.schedule)
+    order, nothing = np.arange(len(words)), torch.zeros(len(words))
+    batches: Any = LengthBatches(inputs, order, nothing, recipe.batch_size, lesson.seed)
+    if share.world > 1:
+        batches = SharedBatches(batches, share)
+        torch.manual_seed(derived_seed("dropout", lesson.seed, share.rank))
+    fit(learner, batches, recipe, _survivors(lesson, batches))
+    losses = learner.losses
+    if share.rank == 0:
+        facts = {**told, "recipe": recipe.spec, "words": len(fitted.words), "seed": lesson.seed}
+        card = _card(lesson.kind, {**facts, "loss of each epoch": losses})
+        fitted.save(draft, learner.network.state_dict(), card)
+    return losses
+
+
+def _survivors(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
+    """What a long training goes on from when it was killed."""
+    how = lesson.recipe.survival
+    return [] if how is None else [how.of(lesson.key, batches)]
+
+
+def _card(kind: str, facts: Mapping[str, object]) -> str:
+    """What a folder says of itself."""
+    told = json.dumps(facts, indent=1, default=str)
+    return _CARD.format(name=kind.upper(), kind=kind, facts=told)

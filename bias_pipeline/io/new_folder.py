@@ -1,0 +1,59 @@
+"""Folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.atomic import UMASK
+
+
+@contextmanager
+def drafted(folder: Path) -> Iterator[Path]:
+    """A draft to write into, beside the folder; it takes its name at the end, if nothing is raised.
+
+    Args:
+        folder: a new one.
+
+    Raises:
+        ResourceError: if it is there already, or cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as own:
+        ...     with drafted(Path(own, "mine")) as draft:
+        ...         _ = (draft / "a.txt").write_text("a")
+        ...     sorted(path.name for path in Path(own, "mine").iterdir())
+        ['a.txt']
+    """
+    require_new(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Absolute, since other processes, which may write into it, may be elsewhere.
+        draft = Path(mkdtemp(dir=folder.parent.absolute(), prefix=f".{folder.name}-"))
+    except OSError as error:
+        raise ResourceError(f"cannot write to {folder.parent}: {error.strerror}") from error
+    try:
+        yield draft
+        for path in draft.rglob("*"):  # libraries write some that nobody else may read
+            path.chmod((0o777 if path.is_dir() else 0o666) & ~UMASK)
+        draft.chmod(0o777 & ~UMASK)
+        draft.replace(folder)
+    except OSError as error:
+        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def require_new(folder: Path) -> None:
+    """Know before any work that a folder is new, or empty.
+
+    Raises:
+        ResourceError: if it is not.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ResourceError(f"{folder}: is there already; name a new folder (--out)")

@@ -1,0 +1,64 @@
+"""A CLIP that learns which caption is of which picture. Needs PyTorch and Lightning."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from pytorch_lightning.utilities.types import OptimizerLRScheduler
+from torch import Tensor
+
+from bias_pipeline.learning.learner import Learner
+
+_WARM_UP = 50  # steps
+_SPREAD = 0.05  # weight decay
+
+
+class Contrast(Learner):
+    """Each picture of a batch finds its caption among all, and each caption its picture.
+
+    With several processes a batch is that of all of them: each sees the vectors of the others, so
+    the loss is that of one process.
+
+    Args:
+        network: transformers' CLIP.
+        learning_rate: at its highest; it rises for fifty steps and falls along a cosine.
+    """
+
+    def __init__(self, network: Any, learning_rate: float) -> None:
+        super().__init__()
+        self.network, self.learning_rate = network, learning_rate
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
+        """The symmetric contrast of a batch (Radford et al. 2021)."""
+        del batch_idx
+        found = self.network(**batch)
+        pictures, texts = (self._of_all(own) for own in (found.image_embeds, found.text_embeds))
+        alike = texts @ pictures.t() * self.network.logit_scale.exp()  # vectors are of length 1
+        own = torch.arange(len(alike), device=alike.device)
+        loss = sum(torch.nn.functional.cross_entropy(way, own) for way in (alike, alike.t())) / 2
+        assert isinstance(loss, Tensor)
+        self.note(loss, len(alike))
+        return loss
+
+    def _of_all(self, vectors: Tensor) -> Tensor:
+        """(B, D) the vectors of all processes."""
+        if self.trainer.world_size == 1:
+            return vectors
+        gathered = self.all_gather(vectors, sync_grads=True)
+        assert isinstance(gathered, Tensor)
+        return gathered.flatten(0, 1)
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """AdamW."""
+        own = torch.optim.AdamW(self.parameters(), lr=self.learning_rate, weight_decay=_SPREAD)
+        n_steps = int(self.trainer.estimated_stepping_batches)
+        rate = torch.optim.lr_scheduler.LambdaLR(own, lambda step: _rate(step, n_steps))
+        return {"optimizer": own, "lr_scheduler": {"scheduler": rate, "interval": "step"}}
+
+
+def _rate(step: int, n_steps: int) -> float:
+    """The learning rate's share of its highest."""
+    rising = min(1.0, (step + 1) / _WARM_UP)
+    return rising * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(n_steps, 1))))

@@ -1,0 +1,234 @@
+"""The folder of a captioner that was fitted here, and who reads it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bias_pipeline.captioners.fitted import KINDS, Fitted, FittedCaptioner, FittedJudge, side_of
+from bias_pipeline.captioners.grit import Grit
+from bias_pipeline.captioners.judge import Judge
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.sat import Sat
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    UsageError,
+)
+from bias_pipeline.models.picture_text import Question
+from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.vision.photos import find_photos
+from tests.photo_folder import write_photos
+
+CPU = torch.device("cpu")
+WORDS = ("a", "man", "woman", "person", "rides", "therefore", "the", "gender", "is", "male", "he")
+SIZES = {"side": 32, "width": 4, "embedding_dim": 6, "hidden_dim": 8, "attention_dim": 5}
+ENCODERS: dict[str, Any] = {
+    "sat": Sat(Prompt("gender"), **SIZES),
+    "grit": Grit(Prompt("gender")),
+}
+
+
+def write(folder: Path, kind: str) -> Path:
+    """A captioner of random weights."""
+    torch.manual_seed(0)
+    fitted = Fitted(kind, ENCODERS[kind], WORDS)
+    net = fitted.network()
+    for weight in net.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    folder.mkdir(parents=True)
+    fitted.save(folder, net.state_dict(), "# A card\n")
+    return folder
+
+
+@pytest.fixture(params=KINDS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return write(tmp_path / "mine", request.param)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_photos(tmp_path_factory.mktemp("photos"), 5)
+
+
+def found(folder: Path) -> Any:
+    return find_pretrained(str(folder), KINDS)
+
+
+def test_it_comes_back_as_it_was_saved(folder: Path) -> None:
+    own = Fitted.read(found(folder))
+    assert own.words == WORDS
+    assert own.encoder == replace(ENCODERS[own.kind], prompt=Prompt(""))
+
+
+def captions(folder: Path, photos: Path, together: int, beams: int = 1) -> list[str]:
+    captioner = FittedCaptioner(found(folder), CPU, max_new_tokens=6, beams=beams)
+    read = [captioner.read(path) for path in find_photos(photos).values()]
+    parts = [read[start : start + together] for start in range(0, len(read), together)]
+    return [text for part in parts for text in captioner.describe(part)]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_captions_are_the_same_whoever_stands_beside_them(
+    folder: Path, photos: Path, beams: int
+) -> None:
+    assert captions(folder, photos, 5, beams) == captions(folder, photos, 1, beams)
+
+
+def test_captions_hold_known_words_alone(folder: Path, photos: Path) -> None:
+    assert {word for text in captions(folder, photos, 5) for word in text.split()} <= set(WORDS)
+
+
+PROMPTS = ("{caption} therefore the {attribute} is {answer}", "the {answer} {caption}")
+
+
+@pytest.mark.parametrize("template", PROMPTS)
+def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: Path) -> None:
+    pictures = Pictures(tuple(find_photos(photos).values()))
+    answers = {"male": "a man", "female": "woman"}
+    prompt = Prompt("gender", template, answers)
+    texts = ["a person rides", "he rides a bicycle now", "person", "a", "he is the person"]
+    data = Labelled(
+        "model",
+        Captions.from_texts(texts),
+        np.zeros(5, np.int64),
+        2,
+        ("male", "female"),
+        pictures=pictures,
+    )
+    likely = Judge(prompt, str(folder), batch_size=2).likely(data)
+    own = Fitted.read(found(folder))
+    net = own.encoder.network(None, own.vocabulary, [[4, 5], [6]])  # type: ignore[arg-type]
+    judge = FittedJudge(found(folder), CPU)
+    net.load_state_dict(judge._net.network.state_dict())
+    net.eval()
+    for row, text in enumerate(texts):
+        caption = [own.vocabulary.get(word, 0) for word in text.split()]
+        before = [2, *caption, 9, 10, 11, 12] if template == PROMPTS[0] else [2, 10]
+        tail = torch.tensor([caption]) if template == PROMPTS[1] else None
+        lengths = None if tail is None else torch.tensor([len(caption)])
+        pixels = judge.read(Question(pictures, row, "", ("a", "man")))[0]
+        with torch.no_grad():
+            wanted = net(
+                torch.tensor([before]),
+                torch.tensor([len(before)]),
+                tail,
+                lengths,
+                **judge._net.picture([pixels]),
+            )
+        assert likely[row].tolist() == pytest.approx(wanted[0].tolist(), abs=1e-4)
+
+
+def test_an_answer_that_it_cannot_write_is_refused(folder: Path, photos: Path) -> None:
+    judge = FittedJudge(found(folder), CPU)
+    pictures = Pictures(tuple(find_photos(photos).values()))
+    with pytest.raises(DataError, match="cannot write 'nonbinary'"):
+        judge.read(Question(pictures, 0, "a", ("man", "nonbinary")))
+
+
+def test_words_after_every_answer_may_be_unknown(folder: Path, photos: Path) -> None:
+    judge = FittedJudge(found(folder), CPU)
+    pictures = Pictures(tuple(find_photos(photos).values()))
+    follows = judge.read(Question(pictures, 0, "a", ("man zyzzyva", "woman zyzzyva")))[2]
+    assert follows == [[5, 0], [6, 0]]
+
+
+def test_it_computes_in_one_precision(folder: Path) -> None:
+    with pytest.raises(UsageError, match="computes in float32"):
+        Judge(Prompt("gender"), str(folder), dtype="bfloat16").require()
+
+
+def refused(folder: Path) -> BiasPipelineError:
+    with pytest.raises(BiasPipelineError) as told:
+        FittedJudge(found(folder), CPU)
+    return told.value
+
+
+def edit(folder: Path, name: str, **changes: object) -> None:
+    path = folder / name
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    own: dict[str, Any] = json.loads((folder / "config.json").read_text())["encoder"]
+    return own
+
+
+def test_of_another_version_it_is_refused(folder: Path) -> None:
+    edit(folder, "config.json", version=99)
+    assert "version 99" in str(refused(folder))
+
+
+def test_an_unknown_setting_is_refused(folder: Path) -> None:
+    edit(folder, "config.json", encoder={**settings(folder), "weights": "x"})
+    assert "must have the keys" in str(refused(folder))
+
+
+def test_a_setting_of_another_kind_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "mine", "sat")
+    edit(folder, "config.json", encoder={**settings(folder), "hidden_dim": "8"})
+    assert "encoder.hidden_dim='8'" in str(refused(folder))
+
+
+@pytest.mark.parametrize("size", [16, 100_000, -3, 0])
+def test_sizes_of_other_weights_are_refused_before_anything_is_made(
+    size: int, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "mine", "sat")
+    edit(folder, "config.json", encoder={**settings(folder), "hidden_dim": size})
+    assert "config.json" in str(refused(folder))
+
+
+@pytest.mark.parametrize(("kind", "key"), [("grit", "size"), ("sat", "recipe")])
+def test_a_choice_that_is_none_is_refused(kind: str, key: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "mine", kind)
+    edit(folder, "config.json", encoder={**settings(folder), key: "huge"})
+    assert "config.json" in str(refused(folder))
+
+
+def test_a_picture_of_another_size_is_refused(folder: Path) -> None:
+    edit(folder, "preprocessor_config.json", size={"height": 48, "width": 48})
+    assert "its size is not that of config.json" in str(refused(folder))
+
+
+def test_words_out_of_order_are_refused(folder: Path) -> None:
+    edit(folder, "vocab.json", zebra=3)
+    assert "must number its words" in str(refused(folder))
+
+
+@pytest.mark.parametrize("name", ["vocab.json", "preprocessor_config.json"])
+def test_a_file_that_is_absent_is_named(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    error = refused(folder)
+    assert isinstance(error, ResourceError)
+    assert name in str(error)
+
+
+def test_cut_weights_are_refused(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "no file of weights, or cut short" in str(refused(folder))
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        Sat(Prompt("gender"), backbone="annotations"),
+        Sat(Prompt("gender"), backbone="timm:x"),
+        Grit(Prompt("gender"), weights="x.pth"),
+    ],
+)
+def test_eyes_that_are_not_fitted_with_it_are_refused(encoder: Any) -> None:
+    with pytest.raises(NotApplicableError, match="its eyes included"):
+        side_of(encoder)

@@ -1,0 +1,104 @@
+"""``fit sat`` and ``fit grit`` through the door, and who takes what they write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Run, part, results
+from tests.photo_folder import write_photos
+
+FEW = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "32")
+
+
+def fit(run: Run, kind: str) -> str:
+    code, told = run("fit", kind, "dataset=scenes", *FEW, "--out", "mine")
+    assert code == 0, told
+    return told
+
+
+@pytest.mark.parametrize("kind", ["sat", "grit"])
+def test_a_fitted_captioner_captions_photos(kind: str, run: Run, tmp_path: Path) -> None:
+    fit(run, kind)
+    photos = write_photos(tmp_path / "photos", 3)
+    words = ("--model", "mine", "--out", "out", "--beams", "2", "--max-new-tokens", "5")
+    code, told = run("caption", str(photos), *words)
+    assert code == 0, told
+    code, told = run("caption", "--gather", "out", "--no-strict")
+    assert code == 0, told
+    found = json.loads(Path("out", "captions.json").read_text())
+    assert {len(row["caption"].split()) <= 5 for row in found} == {True}
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("kind", ["sat", "grit"])
+def test_a_fitted_captioner_judges(kind: str, run: Run, tmp_path: Path) -> None:
+    fit(run, kind)
+    words = ("metric=imagecaptioner2", "captioner=faithful", "dataset.n_images=60", "seeds=2")
+    more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]")
+    prompt = "encoder.prompt.template='{caption} {answer}'"
+    answers = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
+    code, told = run(*words, *more, "encoder=hf", "encoder.model=mine", prompt, *answers)
+    assert code == 0, told
+    assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
+
+
+def test_what_is_said_at_the_end_can_be_used(run: Run) -> None:
+    told = fit(run, "sat")
+    assert "caption --model mine" in told
+    assert "a captioner of 300 captions, loss" in told
+
+
+def test_sizes_are_settings_of_the_encoder(run: Run) -> None:
+    code, told = run("fit", "sat", *FEW, "encoder.hidden_dim=20", "--out", "mine")
+    assert code == 0, told
+    config = json.loads(Path("mine", "config.json").read_text())
+    assert config["encoder"]["hidden_dim"] == 20
+
+
+def test_a_captioner_learns_from_another_captioner(run: Run) -> None:
+    words = ("captioner=amplifier", "--captions", "model")
+    code, told = run("fit", "sat", *FEW, *words, "--out", "mine")
+    assert code == 0, told
+    assert '"captioner": "amplifier"' in Path("mine", "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--crop", "none"], "--crop is of fit clip"),
+        (["encoder=grit"], "fit sat says which it is"),
+        (["encoder.backbone=annotations"], "its eyes included"),
+        (["encoder.hiden_dim=20"], "encoder.hiden_dim"),
+        (["--epochs", "0"], "--epochs"),
+    ],
+)
+def test_what_does_not_fit_is_refused(words: list[str], told: str, run: Run) -> None:
+    code, printed = run("fit", "sat", *FEW[:1], *words, "--out", "mine")
+    assert code in (2, 3)
+    assert told in printed
+    assert not Path("mine").exists()
+
+
+def test_epochs_of_a_clip_are_no_setting_of_the_trainer(run: Run) -> None:
+    code, printed = run("fit", "clip", "trainer.max_epochs=3", "--out", "mine")
+    assert (code, "--epochs" in printed) == (2, True)
+
+
+def test_a_fitted_captioner_takes_no_prompt(run: Run, tmp_path: Path) -> None:
+    fit(run, "sat")
+    photos = write_photos(tmp_path / "photos", 1)
+    words = ("--model", "mine", "--out", "out", "--prompt", "a photo of")
+    code, printed = run("caption", str(photos), *words)
+    assert (code, "takes no prompt" in printed) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sat", "clip"])
+def test_two_processes_fit_together(kind: str, run: Run) -> None:
+    words = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "20", "trainer=ddp")
+    code, told = run("fit", kind, *words, "--out", "mine")
+    assert code == 0, told
+    assert Path("mine", "model.safetensors").is_file()

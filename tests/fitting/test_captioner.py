@@ -1,0 +1,222 @@
+"""A captioner that is fitted: what it learns from, that it learns, and in how many processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.recipe import Recipe
+from bias_pipeline.captioners.backbones import PixelInputs
+from bias_pipeline.captioners.fitted import KINDS, Fitted
+from bias_pipeline.captioners.grit import Grit
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.prompted import Answers
+from bias_pipeline.captioners.sat import Sat
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
+from bias_pipeline.fitting.captioner import Lesson, fit_captioner
+from bias_pipeline.fitting.captions import CaptionInputs, vocabulary_of
+from bias_pipeline.fitting.learning import CaptionLearner
+from bias_pipeline.learning.loop import Survival
+from bias_pipeline.models.pretrained import find_pretrained
+from tests.attackers.test_neural import flags
+
+N = 60
+ENCODERS: dict[str, Any] = {
+    "sat": Sat(Prompt("gender"), side=32, width=4, dropout=0.0),
+    "grit": Grit(Prompt("gender")),
+}
+
+
+def corpus(n_images: int = N) -> Corpus:
+    return compose.cell([f"dataset.n_images={n_images}", "captioner=faithful"]).corpus()
+
+
+def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: Any) -> Lesson:
+    own = {**flags(), "max_epochs": epochs, **settings}
+    recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, own)
+    return Lesson.of(kind, recipe, corpus(), side, 0)
+
+
+def fitted(folder: Path) -> Fitted:
+    return Fitted.read(find_pretrained(str(folder), KINDS))
+
+
+def test_words_that_stand_in_one_caption_are_not_learnt() -> None:
+    assert vocabulary_of([["b", "a"], ["a", "b", "c"], ["d", "d"], ["a"]]) == ("a", "b")
+
+
+def test_captions_are_learnt_from_the_start_to_the_end() -> None:
+    pixels = PixelInputs(np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 2, 2, 3))
+    captions = [["a", "dog"], ["a"], ["cat"]]
+    inputs = CaptionInputs.of(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
+    found = inputs.batch(np.array([2, 0]))
+    assert found["tokens"].tolist() == [[2, 0, 3, 1], [2, 4, 5, 3]]
+    assert np.array_equal(found["pixels"][1].transpose(1, 2, 0), pixels.table[0])
+    assert np.array_equal(found["pixels"][0].transpose(1, 2, 0), pixels.table[1])
+
+
+class Even:
+    """Every word is as likely as every other, of V."""
+
+    def __init__(self, n_words: int) -> None:
+        self.n_words = n_words
+
+    def following(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.full((*tokens.shape, self.n_words), 1 / self.n_words).log()
+
+
+def test_guessing_costs_the_logarithm_of_the_words_whatever_the_lengths() -> None:
+    tokens = torch.tensor([[2, 4, 5, 3], [2, 4, 3, 1], [2, 3, 1, 1]])
+    loss = CaptionLearner(Even(9), Adam(0.1), None).loss(tokens)
+    assert float(loss) == pytest.approx(np.log(9))
+
+
+def test_padding_costs_nothing() -> None:
+    torch.manual_seed(0)
+    likely = torch.randn(1, 3, 9).log_softmax(2)
+
+    class Given:
+        def following(self, tokens: torch.Tensor) -> torch.Tensor:
+            return likely[:, : tokens.shape[1]]
+
+    learner = CaptionLearner(Given(), Adam(0.1), None)
+    short, padded = torch.tensor([[2, 4, 3]]), torch.tensor([[2, 4, 3, 1]])
+    assert float(learner.loss(short)) == pytest.approx(float(learner.loss(padded)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: str, tmp_path: Path) -> None:
+    losses = fit_captioner(lesson(kind, epochs=8), tmp_path / "mine", {})
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
+    for name in "ab":
+        fit_captioner(lesson(), tmp_path / name, {})
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
+    assert one == other
+
+
+def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
+    fit_captioner(lesson(), tmp_path / "a", {})
+    fit_captioner(replace(lesson(), seed=1), tmp_path / "b", {})
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
+    assert one != other
+
+
+def test_it_learns_all_of_peoples_captions(tmp_path: Path) -> None:
+    own = lesson(side="human", epochs=1)
+    assert (len(own.captions), len(own.images.captions)) == (5 * N, N)
+
+
+def test_images_without_a_picture_are_left_out() -> None:
+    whole = corpus()
+    assert whole.pictures is not None
+    files = tuple(None if row % 3 else own for row, own in enumerate(whole.pictures.files))
+    some = replace(whole, pictures=replace(whole.pictures, files=files))
+    own = Lesson.of("sat", lesson().recipe, some, "model", 0)
+    assert own.images.pictures is not None
+    assert len(own.captions) == N // 3 == int(own.images.pictures.present.sum())
+
+
+def test_without_pictures_it_is_refused() -> None:
+    with pytest.raises(NotApplicableError, match="has no pictures"):
+        Lesson.of("sat", lesson().recipe, replace(corpus(), pictures=None), "model", 0)
+
+
+def test_without_any_caption_it_is_refused() -> None:
+    whole = corpus()
+    assert whole.pictures is not None
+    none = replace(whole.pictures, files=(None,) * N)
+    with pytest.raises(DataError, match="no caption has both"):
+        Lesson.of("sat", lesson().recipe, replace(whole, pictures=none), "model", 0)
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ResourceError, match="is there already"):
+        fit_captioner(lesson(), tmp_path, {})
+
+
+def test_the_card_says_what_it_was_fitted_to(tmp_path: Path) -> None:
+    fit_captioner(lesson(epochs=1), tmp_path / "mine", {"data": "scenes"})
+    assert '"data": "scenes"' in (tmp_path / "mine" / "README.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_learn_as_one(kind: str, tmp_path: Path) -> None:
+    """But for what each draws or normalises by itself: GRIT's dropout, SAT's pictures."""
+    many = {"devices": 2, "strategy": "ddp", "precision": "32-true"}
+    curves = [
+        fit_captioner(lesson(kind, **settings), tmp_path / name, {})
+        for name, settings in (("one", {"precision": "32-true"}), ("two", many))
+    ]
+    assert curves[0] == pytest.approx(curves[1], rel=0.05)
+
+
+RUN = """\
+import sys
+from dataclasses import replace
+from pathlib import Path
+from bias_pipeline.fitting.captioner import fit_captioner
+from bias_pipeline.learning.loop import Survival
+from tests.fitting.test_captioner import lesson
+if __name__ == "__main__":
+    devices, cache, out = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
+    own = lesson(epochs=25, **many)
+    recipe = replace(own.recipe, survival=Survival(cache, 1, 0))
+    fit_captioner(replace(own, recipe=recipe), out, {})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [1, 2])
+def test_kill_9_costs_no_weight(devices: int, tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(RUN)
+
+    def start(cache: str, out: str) -> subprocess.Popen[bytes]:
+        words = [sys.executable, str(script), str(devices), str(tmp_path / cache)]
+        return subprocess.Popen([*words, str(tmp_path / out)], cwd=tmp_path, start_new_session=True)
+
+    one = start("a", "killed")
+    deadline = time.monotonic() + 300
+    while not list((tmp_path / "a").glob("*.ckpt")) and time.monotonic() < deadline:
+        assert one.poll() is None
+        time.sleep(0.01)
+    os.killpg(one.pid, signal.SIGKILL)
+    one.wait()
+    assert not (tmp_path / "killed").exists()
+    assert start("a", "again").wait(300) == 0
+    assert start("b", "whole").wait(300) == 0
+    again, whole = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("again", "whole"))
+    assert again == whole
+
+
+def test_what_decides_the_weights_names_the_checkpoint() -> None:
+    own = lesson()
+    others = [
+        replace(own, seed=1),
+        lesson(epochs=3),
+        lesson(side="human"),
+        lesson("grit"),
+        replace(own, recipe=replace(own.recipe, batch_size=17)),
+    ]
+    assert len({own.key, *(other.key for other in others)}) == 6
+    survival = Survival("elsewhere", 1, 5)
+    assert replace(own, recipe=replace(own.recipe, survival=survival)).key == own.key
