@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from bias_pipeline.vision.people import Crop
 
 _MINUTES = 5  # between two checkpoints of a CLIP
-CLIP = "clip"
-KINDS = (CLIP, "sat", "grit")
+CLIP, DEBIAS = "clip", "debias"
+KINDS = (CLIP, "sat", "grit", DEBIAS)
 _ABOUT = (
     "A small CLIP, or a captioner (sat, grit), of a data set's pictures and captions, as a folder "
     "for encoder.model and, of a captioner, for caption --model. Sizes and training of a captioner "
     "are settings of the encoder (encoder.hidden_dim=256, attacker.lr=0.001); trainer=ddp and its "
-    "settings are Lightning's."
+    "settings are Lightning's. debias: that of a model (encoder.model=..., debias=...), as numbers "
+    "that anybody who has the model can apply."
 )
 
 
@@ -33,7 +34,7 @@ def parser() -> Parser:
     """What it takes."""
     own = Parser(
         f"{PROGRAM} fit",
-        usage="%(prog)s clip|sat|grit --out DIR [key=value ...] [options]",
+        usage="%(prog)s clip|sat|grit|debias --out DIR [key=value ...] [options]",
         description=_ABOUT,
     )
     own.add_argument("kind", choices=KINDS, help="what is fitted")
@@ -58,7 +59,7 @@ def parser() -> Parser:
             "times that each picture is seen (15; captioners: trainer.max_epochs)",
         ),
         ("batch-size", Count, "pictures of a batch (128; captioners: attacker.batch_size)"),
-        ("seed", Seed, "of weights and batches (0)"),
+        ("seed", Seed, "of weights and batches, or of the split (0)"),
     ):
         own.add_argument(f"--{name}", type=number(kind), help=about)
     return own
@@ -74,8 +75,8 @@ def command(words: Sequence[str]) -> int:
 
     options = parser().parse_intermixed_args(list(words))
     require_new(options.out)
-    fitted = _clip(options) if options.kind == CLIP else _captioner(options)
-    say(f"{options.out}: {fitted}")
+    fit = {CLIP: _clip, DEBIAS: _debias}.get(options.kind, _captioner)
+    say(f"{options.out}: {fit(options)}")
     return 0
 
 
@@ -128,6 +129,30 @@ def _captioner(options: Namespace) -> str:
         f"a captioner of {len(lesson.captions)} captions, {_course(losses)}; caption --model "
         f"{options.out}, or encoder=hf encoder.model={options.out}, takes it"
     )
+
+
+def _debias(options: Namespace) -> str:
+    from bias_pipeline.config import compose
+    from bias_pipeline.debias.export import write_debias
+
+    if options.epochs or options.batch_size or options.crop:
+        raise UsageError("--epochs, --batch-size and --crop are of what is trained; leave them out")
+    cell = compose.cell(["metric=retrieval_fairness", *options.overrides])
+    cell.require()
+    metric: Any = cell.build("metric")
+    corpus = cell.corpus()
+    (split,) = metric.draw_splits(corpus, [options.seed or 0])
+    dual = metric.debiased(corpus, split)
+    told = {
+        "data": corpus.dataset,
+        "images": len(split.train),
+        "digest": corpus.digest,
+        "attribute": metric.attribute.name,
+        "edit of images": dict(dual.images.spec),
+        "edit of texts": dict(dual.texts.spec),
+    }
+    write_debias(dual, options.out, told)
+    return f"{cell.choices['debias']} of {len(split.train)} images; load_debias.py there applies it"
 
 
 def _cell_of_captioner(options: Namespace) -> Cell:

@@ -61,8 +61,8 @@ WORDS = (
     Word("embed", "CLIP vectors of a folder of photos", "PHOTOS --model MODEL --out DIR ..."),
     Word(
         "fit",
-        "a captioner, or a small CLIP, of a data set's pictures",
-        f"clip|sat|grit --out DIR {KEYS}",
+        "a captioner, a small CLIP or a debiasing, of a data set's pictures",
+        f"clip|sat|grit|debias --out DIR {KEYS}",
         keys=True,
     ),
     Word("metrics", "what each metric can tell", "[--cards]"),

@@ -10,7 +10,10 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.declared import Configurable, Count
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.declared import Count, known_name
+from bias_pipeline.encoders.edits import Embed, TextEdits
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Embedder
 
@@ -18,6 +21,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
 Side = Literal["image", "text", "both"]
+_TEXT_SEED = 0  # of what is drawn where texts alone are edited; definition sets draw nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,20 @@ class Examples:
     sets: IntArray
     names: tuple[str, ...]
     seed: int
+
+    @classmethod
+    def of_texts(
+        cls, embed: Embed, attribute: Attribute, names: tuple[str, ...], seed: int
+    ) -> Examples:
+        """Vectors of the definition sets of an attribute.
+
+        Raises:
+            NotApplicableError: if no words tell the groups.
+        """
+        told = sentences(attribute, names)
+        vectors = embed([text for own in told for text in own]).astype(np.float64)
+        groups = np.tile(np.arange(len(names)), len(told))
+        return cls(vectors, groups, np.repeat(np.arange(len(told)), len(names)), names, seed)
 
 
 class Edit(Protocol):
@@ -77,14 +95,11 @@ class Debiased:
     def embed(self, items: Any, /) -> Vectors:
         """(N, D) vectors."""
         found = self.edit(self.inner.embed(items).astype(np.float64))
-        if self.renormalise:
-            lengths = np.linalg.norm(found, axis=1, keepdims=True)
-            found = found / np.where(lengths > 0, lengths, 1.0)
-        return found.astype(np.float32)
+        return (of_length_1(found) if self.renormalise else found).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class Debias(Configurable, ABC):
+class Debias(TextEdits, ABC):
     """How a debiasing is fitted.
 
     All take the same settings, so that they can be swept beside each other; those of
@@ -128,6 +143,41 @@ class Debias(Configurable, ABC):
         edits = {side: self.fit(examples[side]) for side in self.sides}
         return edited(dual, edits, renormalise=self.renormalise)
 
+    def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
+        """See the base; the sentences it is learnt from, and its settings.
+
+        Raises:
+            NotApplicableError: if no words tell the groups.
+            UsageError: if it is not learnt from texts.
+        """
+        if not self.sides:
+            return None
+        if "text" not in self.sides:
+            raise UsageError(
+                "this debiasing is learnt from pictures, and the encoder has texts alone; set "
+                "debias.side=text where it was image, or choose another"
+            )
+        own = {key: value for key, value in vars(self).items() if key not in self.unused}
+        told = sentences(attribute, attribute.groups)
+        return {"debias": known_name(type(self).__module__, type(self).__name__), **own,
+                "side": "text", "sentences": told}  # fmt: skip
+
+    def edited(self, vectors: Vectors, embed: Embed, attribute: Attribute) -> Vectors:
+        """See the base; of length 1 again where they were, and ``renormalise`` says so.
+
+        Raises:
+            BiasPipelineError: see :meth:`of_texts` and :meth:`fit`.
+        """
+        if self.of_texts(attribute) is None:
+            return vectors
+        names = tuple(attribute.groups)
+        examples = Examples.of_texts(embed, attribute, names, _TEXT_SEED)
+        found = self.fit(examples)(vectors.astype(np.float64))
+        lengths = np.linalg.norm(examples.vectors, axis=1)
+        if self.renormalise and np.allclose(lengths, 1.0, atol=1e-3):
+            found = of_length_1(found)
+        return found.astype(np.float32)
+
     def check_size(self, vectors: FloatArray) -> None:
         """Refuse to take all that there is.
 
@@ -144,6 +194,18 @@ class Debias(Configurable, ABC):
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         """Nothing of what plays no part, so that it makes no other run."""
         return {key: None for key in settings if key in cls.unused}
+
+
+def of_length_1(vectors: FloatArray) -> FloatArray:
+    """(N, D) vectors of length 1; one without any direction stays 0.
+
+    Example:
+        >>> of_length_1(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    found: FloatArray = vectors / np.where(lengths > 0, lengths, 1.0)
+    return found
 
 
 def means_of(examples: Examples) -> FloatArray:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import FeatureEncoder, IntArray, Items
+from bias_pipeline.encoders.edits import TextEdits
 from bias_pipeline.encoders.published import Published
 from bias_pipeline.models.pooling import Pooling
 from bias_pipeline.models.pretrained import Pretrained, device_of
@@ -43,6 +45,9 @@ class Frozen(Published, FeatureEncoder):
             that an attacker learns from.
         device: where to embed; ``auto`` is the first GPU if there is one.
         cache: folder of the vectors, None to keep none.
+        debias: what is taken out of the vectors, None: nothing. It is learnt from sentences that
+            name the groups of ``attribute``, never from captions.
+        attribute: whose groups.
     """
 
     frozen: ClassVar[bool] = True
@@ -51,11 +56,20 @@ class Frozen(Published, FeatureEncoder):
     standardize: bool = True
     device: str = "auto"
     cache: str | None = None
+    debias: TextEdits | None = None
+    attribute: Attribute | None = None
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests, wherever it lies, and what is done with its vectors."""
-        return {**self._settings(self.found), "standardize": self.standardize}
+        edits = {} if self._edits is None else {"edits": self._edits}
+        return {**self._settings(self.found), "standardize": self.standardize, **edits}
+
+    @property
+    def _edits(self) -> Mapping[str, object] | None:
+        if self.debias is None or self.attribute is None:
+            return None
+        return self.debias.of_texts(self.attribute)
 
     def _settings(self, model: Pretrained) -> dict[str, object]:
         pooling = pooling_of(model, self.pooling, self.normalize)
@@ -72,6 +86,7 @@ class Frozen(Published, FeatureEncoder):
         """See the base."""
         super().require()
         self._settings(self.found)
+        _ = self._edits  # which a debiasing refuses that texts do not permit
 
     def prepare(self, data: Labelled) -> Embedded | None:
         """Embed the captions that were never embedded."""
@@ -96,10 +111,13 @@ class Frozen(Published, FeatureEncoder):
     def read(self, data: Labelled) -> Vectors:
         """The vectors of N captions."""
         texts, rows = distinct(data.captions)
-        return Vectors(self.vectors(texts), rows, self.standardize)
+        vectors = self.vectors(texts)
+        if self.debias is not None and self.attribute is not None:
+            vectors = self.debias.edited(vectors, self.vectors, self.attribute)
+        return Vectors(vectors, rows, self.standardize)
 
     def vectors(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D) the vectors of distinct texts; those that were embedded before are read."""
+        """(N, D) the vectors of distinct texts as the model has them; kept ones are read."""
         from bias_pipeline.inference.texts import vectors_from
 
         self._embed_missing(texts)

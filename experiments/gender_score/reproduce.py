@@ -107,7 +107,7 @@ def _table(rows: pd.DataFrame, study: str, parts: dict[str, str]) -> str:
     return markdown(pd.DataFrame(lines).T.rename_axis("captioner"))
 
 
-def _ranks(rows: pd.DataFrame) -> pd.DataFrame:
+def ranks(rows: pd.DataFrame, study: str) -> pd.DataFrame:
     """Captioners by what each number says of them; others from the leaderboard, on all images."""
     other = pd.read_csv(STUDIES / "leaderboard" / "rows.csv", keep_default_na=False)
     other = other[other["attribute"] == "gender"]
@@ -119,8 +119,8 @@ def _ranks(rows: pd.DataFrame) -> pd.DataFrame:
     }
     table = pd.DataFrame(
         {
-            "Gender Score": part(rows, "as published", "score"),
-            "estimate": part(rows, "as published", "estimate"),
+            "Gender Score": part(rows, study, "score"),
+            "estimate": part(rows, study, "estimate"),
             **{
                 title: other[(other["metric"] == metric) & (other["part"] == name)].set_index(
                     "captioner"
@@ -163,7 +163,7 @@ def main(arguments: list[str]) -> None:
                 _variants(rows)
             ),
             f"By sentence encoder, on {FEWER} labelled images (per cent)": _encoders(rows),
-            "Agreement in rank": markdown(_ranks(rows)),
+            "Agreement in rank": markdown(ranks(rows, "as published")),
             "Bias ratio of objects, GloVe": _table(rows, "distance", distances),
             "Bias ratio of objects, MiniLM": _table(rows, "distance, MiniLM", distances),
         },

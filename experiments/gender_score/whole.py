@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.gender_score.reproduce import PARTS
+from experiments.gender_score.reproduce import CAPTIONERS, PARTS, ranks
 from experiments.study import cell, markdown, sweep
 
 HERE = Path(__file__).resolve().parent
@@ -32,14 +32,14 @@ def run(data: Path, outputs: Path, captioners: list[str]) -> pd.DataFrame:
         "captioner=" + ",".join(captioners),
         "logger=csv",
     )
-    return rows[rows["part"].isin(PARTS)]
+    return rows[rows["part"].isin([*PARTS, "estimate"])]
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """A line a captioner, per cent."""
     lines = {}
-    for name, own in rows.groupby("captioner", sort=False):
-        found = own.set_index("part")
+    for name in (own for own in CAPTIONERS if own in set(rows["captioner"])):
+        found = rows[rows["captioner"] == name].set_index("part")
         told = {title: cell(found.loc[key]) for key, title in PARTS.items()}
         lines[name] = {**told, "images": found.loc["score", "n_images"]}
     return pd.DataFrame(lines).T.rename_axis("captioner")
@@ -52,10 +52,10 @@ def main(arguments: list[str]) -> None:
         found = run(Path(data), Path(outputs), captioners)
         known = [own[~own["captioner"].isin(captioners)] for own in known]
         pd.concat([*known, found]).to_csv(ROWS, index=False, float_format="%.5g")
-    title = (
-        "# Gender Score on all labelled images (per cent)\n\nMade by `whole.py`; do not edit.\n\n"
-    )
-    PAGE.write_text(title + markdown(table(pd.read_csv(ROWS))))
+    rows = pd.read_csv(ROWS)
+    title = "# Gender Score on all labelled images\n\nMade by `whole.py`; do not edit.\n\n"
+    agreement = f"\n## Agreement in rank\n\n{markdown(ranks(rows, 'whole'))}"
+    PAGE.write_text(f"{title}Per cent.\n\n{markdown(table(rows))}{agreement}")
 
 
 if __name__ == "__main__":

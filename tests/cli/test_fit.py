@@ -102,3 +102,24 @@ def test_two_processes_fit_together(kind: str, run: Run) -> None:
     code, told = run("fit", kind, *words, "--out", "mine")
     assert code == 0, told
     assert Path("mine", "model.safetensors").is_file()
+
+
+def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
+    words = ("dataset.n_images=200", f"encoder.model={clip}", "debias=mean_difference")
+    code, told = run("fit", "debias", *words, "metric.k=5", "--out", "mine")
+    assert code == 0, told
+    assert {path.name for path in Path("mine").iterdir()} == {
+        "README.md",
+        "debias.safetensors",
+        "load_debias.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(["debias=none"], "edits nothing"), (["debias=erasure", "--epochs", "2"], "leave them out")],
+)
+def test_what_is_no_debiasing_is_refused(words: list[str], told: str, run: Run, clip: Path) -> None:
+    own = ("dataset.n_images=200", f"encoder.model={clip}", *words)
+    code, printed = run("fit", "debias", *own, "--out", "mine")
+    assert (code, told in printed) == (2, True)

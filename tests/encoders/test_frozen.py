@@ -14,11 +14,21 @@ import pytest
 from bias_pipeline.attackers.convex import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.debias.base import Debias
+from bias_pipeline.debias.clip_clip import ClipClip
+from bias_pipeline.debias.erasure import Erasure
+from bias_pipeline.debias.mean_difference import MeanDifference
+from bias_pipeline.debias.neurons import ZeroNeuron
+from bias_pipeline.debias.none import Untouched
+from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.debias.subspace import Subspace
 from bias_pipeline.encoders.base import Head
 from bias_pipeline.encoders.frozen import Frozen, Vectors, distinct
 from bias_pipeline.encoders.heads import LicBert, Mlp
+from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.models.sentences import Sentences
 from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits
 from tests.tiny_models import write_bert
@@ -145,3 +155,66 @@ def test_a_spec_is_plain_data(encoder: Frozen) -> None:
 
 def test_heads_are_part_of_the_spec(encoder: Frozen) -> None:
     assert neural(encoder, Mlp([8])).spec != neural(encoder).spec
+
+
+# Without what tells groups apart.
+
+GENDER = Attribute("gender", ("male", "female"), {}, {})
+DEBIASED: list[Debias] = [MeanDifference(), Subspace(k=1), ZeroNeuron(k=2), Erasure()]
+
+
+def debiased(encoder: Frozen, debias: Debias) -> Frozen:
+    return replace(encoder, debias=debias, attribute=GENDER)
+
+
+@pytest.mark.parametrize("debias", DEBIASED, ids=repr)
+def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder: Frozen, debias: Debias) -> None:
+    texts = Captions.from_texts(["a man", "a woman"])
+    data = Labelled("model", texts, np.array([0, 1]), 2)
+    apart = [
+        np.linalg.norm(np.subtract(*own.read(data).vectors))
+        for own in (encoder, debiased(encoder, debias))
+    ]
+    assert apart[1] < apart[0]
+
+
+def test_after_erasure_no_linear_attacker_tells_the_sentences_it_was_fitted_to(
+    encoder: Frozen,
+) -> None:
+    texts = [text for own in sentences(GENDER, GENDER.groups) for text in own]
+    labels = np.tile([0, 1], len(texts) // 2)
+    data = Labelled("model", Captions.from_texts(texts), labels, 2)
+    own = debiased(encoder, Erasure(renormalise=False)).read(data)
+    found = own.vectors[own.rows].astype(np.float64)
+    assert abs(found[labels == 0].mean(0) - found[labels == 1].mean(0)).max() < 1e-4
+
+
+def test_nothing_taken_out_leaves_vectors_and_their_name(encoder: Frozen) -> None:
+    own = debiased(encoder, Untouched())
+    assert own.spec == encoder.spec
+    assert np.array_equal(own.read(captions()).vectors, encoder.read(captions()).vectors)
+
+
+def test_what_is_taken_out_is_part_of_the_name(encoder: Frozen) -> None:
+    specs = [json.dumps(debiased(encoder, own).spec, sort_keys=True) for own in DEBIASED]
+    assert len({*specs, json.dumps(encoder.spec, sort_keys=True)}) == len(DEBIASED) + 1
+
+
+def test_captions_are_embedded_once_whatever_is_taken_out(
+    encoder: Frozen, embedded: list[str]
+) -> None:
+    for own in DEBIASED:
+        debiased(encoder, own).read(captions())
+    assert len(embedded) == len(set(embedded))
+
+
+def test_a_debiasing_of_pictures_is_refused(encoder: Frozen) -> None:
+    for own in (ClipClip(k=2), MeanDifference(side="image")):
+        with pytest.raises(UsageError, match="has texts alone"):
+            debiased(encoder, own).require()
+
+
+def test_groups_without_words_are_refused(encoder: Frozen) -> None:
+    nameless = Attribute("mood", ("low", "high"), {}, {})
+    with pytest.raises(NotApplicableError, match="no words tell its groups"):
+        replace(encoder, debias=MeanDifference(), attribute=nameless).require()

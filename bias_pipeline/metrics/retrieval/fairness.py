@@ -13,8 +13,8 @@ import numpy.typing as npt
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
-from bias_pipeline.debias.base import Debias, Examples
-from bias_pipeline.debias.sentences import held_out, sentences
+from bias_pipeline.debias.base import Debias
+from bias_pipeline.debias.sentences import held_out
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
@@ -242,15 +242,7 @@ class RetrievalFairness(Metric):
                 "or a larger split.test_share"
             )
         asked = self._asked(corpus)
-        dual = self.encoder.dual(self.crop, self.normalise)
-        seen = Seen(
-            corpus,
-            self.attribute.name,
-            dual,
-            other_groupings(corpus, self.attribute),
-            held_out(self.attribute, corpus.groupings[self.attribute.name].names),
-            None if self.rerank is None else reranker(self.rerank, dual, corpus),
-        )
+        seen = self._seen(corpus)
         retrieved = [self._retrieved(seen, split, asked) for split in splits]
         ranked = [own.ranked for own in retrieved]
         recalls = [own.recall for own in retrieved if own.recall is not None]
@@ -281,6 +273,17 @@ class RetrievalFairness(Metric):
             tables={CONCEPTS: lines},
         )
 
+    def _seen(self, corpus: Corpus) -> Seen:
+        dual = self.encoder.dual(self.crop, self.normalise)
+        return Seen(
+            corpus,
+            self.attribute.name,
+            dual,
+            other_groupings(corpus, self.attribute),
+            held_out(self.attribute, corpus.groupings[self.attribute.name].names),
+            None if self.rerank is None else reranker(self.rerank, dual, corpus),
+        )
+
     def _asked(self, corpus: Corpus) -> Concepts:
         known = concepts_of(corpus.dataset)
         if self.concepts is None:
@@ -292,9 +295,7 @@ class RetrievalFairness(Metric):
 
     def _retrieved(self, seen: Seen, split: Split, asked: Concepts) -> Retrieved:
         """What is retrieved from one seed's part, the debiasing fitted to the other."""
-        wanted = self.debias.sides
-        examples = {side: self._examples(seen, split, side) for side in wanted}
-        dual = self.debias.around(seen.dual, examples)
+        dual = self._debiased(seen, split)
         order = np.argsort(stream("ties", split.seed, seen.corpus.keys[split.test]), kind="stable")
         rows = split.test[order]
         queries = dual.texts.embed(list(asked.values()))
@@ -314,6 +315,18 @@ class RetrievalFairness(Metric):
         )
         told = attacked_texts(dual.texts, seen.told, split.seed) if seen.told else None
         return Retrieved(ranked, others, attacked, told, self._recall(seen, dual, rows, pictures))
+
+    def debiased(self, corpus: Corpus, split: Split) -> DualEncoder:
+        """The encoder, its debiasing fitted to the images of a split that are not retrieved from.
+
+        Raises:
+            BiasPipelineError: if it cannot be fitted.
+        """
+        return self._debiased(self._seen(self._chosen(corpus)), split)
+
+    def _debiased(self, seen: Seen, split: Split) -> DualEncoder:
+        examples = {side: seen.examples(side, self.attribute, split) for side in self.debias.sides}
+        return self.debias.around(seen.dual, examples)
 
     def _attackers(self, retrieved: Sequence[Retrieved], seen: Seen) -> dict[str, Part]:
         """What attackers tell of pictures, and of sentences."""
@@ -336,18 +349,6 @@ class RetrievalFairness(Metric):
             return None
         own = pictures[: self.recall_images][np.isin(rows[: self.recall_images], told)]
         return Recall.of(dual, captions, own, told, self.depths, seen.again)
-
-    def _examples(self, seen: Seen, split: Split, side: str) -> Examples:
-        if side == "image":
-            rows = np.sort(split.train)
-            vectors = seen.dual.images.embed(seen.pictures(rows))
-            groups, sets = seen.codes[rows], np.full(len(rows), -1)
-        else:
-            told = sentences(self.attribute, seen.names)
-            vectors = seen.dual.texts.embed([text for own in told for text in own])
-            groups = np.tile(np.arange(len(seen.names)), len(told))
-            sets = np.repeat(np.arange(len(told)), len(seen.names))
-        return Examples(vectors.astype(np.float64), groups, sets, seen.names, split.seed)
 
     def _estimates(
         self, ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, null: FairRanker

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.debias.base import Examples
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.retrieval.attackers import Attacked
 from bias_pipeline.metrics.retrieval.ranked import Ranked
@@ -53,6 +56,19 @@ class Seen:
         """Those of some images."""
         assert self.corpus.pictures is not None
         return self.corpus.pictures.take(rows)
+
+    def examples(self, side: str, attribute: Attribute, split: Split) -> Examples:
+        """What a debiasing of ``image`` or ``text`` is fitted to: a split's images, or sentences.
+
+        Raises:
+            NotApplicableError: if no words tell the groups.
+        """
+        if side == "text":
+            return Examples.of_texts(self.dual.texts.embed, attribute, self.names, split.seed)
+        rows = np.sort(split.train)
+        vectors = self.dual.images.embed(self.pictures(rows)).astype(np.float64)
+        nobody = np.full(len(rows), -1)
+        return Examples(vectors, self.codes[rows], nobody, self.names, split.seed)
 
 
 @dataclass(frozen=True, eq=False)

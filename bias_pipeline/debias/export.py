@@ -1,0 +1,81 @@
+"""A fitted debiasing as a folder that whoever has the same model can use without us."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bias_pipeline.debias import load_debias
+from bias_pipeline.debias.base import Debiased, Edit
+from bias_pipeline.errors import UsageError
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.io.new_folder import drafted
+
+if TYPE_CHECKING:
+    from bias_pipeline.debias.base import FloatArray
+
+_CARD = """# A debiasing
+
+Fitted by `bias_pipeline fit debias`. `debias.safetensors` has a matrix and a vector for each side
+that is edited: a vector x of length 1 becomes `x @ weight + bias`, and is made of length 1 again
+where `renormalise` says so. `load_debias.py` does that for PyTorch and needs no bias_pipeline.
+It holds for vectors of the model named below and no other.
+
+```json
+{facts}
+```
+"""
+
+
+def affine(edit: Edit, size: int) -> tuple[FloatArray, FloatArray]:
+    """(D, D) and (D,): an edit as ``x @ matrix + vector``.
+
+    Args:
+        edit: any of ours; all are affine.
+        size: D.
+
+    Example:
+        >>> from bias_pipeline.debias.projection import Projection
+        >>> affine(Projection(np.array([[1.0, 0.0]])), 2)[0].tolist()
+        [[0.0, 0.0], [0.0, 1.0]]
+    """
+    nothing = edit(np.zeros((1, size)))[0]
+    return edit(np.eye(size)) - nothing, nothing
+
+
+def write_debias(dual: DualEncoder, folder: Path, told: Mapping[str, object]) -> None:
+    """Write the edits of a pair of embedders.
+
+    Args:
+        dual: debiased.
+        folder: a new one.
+        told: of model and data, for the card.
+
+    Raises:
+        UsageError: if nothing is edited.
+        ResourceError: if the folder is there already, or cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    sides = {"image": dual.images, "text": dual.texts}
+    edited = {side: own for side, own in sides.items() if isinstance(own, Debiased)}
+    if not edited:
+        raise UsageError("debias=none edits nothing; choose a debiasing, such as debias=subspace")
+    size = dual.texts.embed(["a photo"]).shape[1]
+    numbers: dict[str, FloatArray] = {}
+    for side, own in edited.items():
+        matrix, vector = affine(own.edit, size)
+        numbers |= {f"{side}.weight": matrix, f"{side}.bias": vector}
+    again = all(own.renormalise for own in edited.values())
+    tensors = {name: own.astype(np.float32) for name, own in numbers.items()}
+    with drafted(folder) as draft:
+        metadata = {"renormalise": json.dumps(again)}
+        save_file(tensors, draft / "debias.safetensors", metadata=metadata)
+        shutil.copyfile(Path(load_debias.__file__), draft / "load_debias.py")
+        facts = json.dumps(dict(told), indent=1, default=str)
+        (draft / "README.md").write_text(_CARD.format(facts=facts), encoding="utf-8")

@@ -1,0 +1,68 @@
+"""Does an attacker lose what it knows when its encoder is debiased?
+
+Usage: python -m experiments.encoder_sensitivity.debiased [DATA_ROOT OUTPUTS]
+
+With arguments LIC is computed for real captioners with MiniLM's vectors as they are and debiased,
+and debiased_rows.csv is written; without, the table is made from that.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.study import cell, markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "debiased_rows.csv", HERE / "DEBIASED.md"
+EDITS = ("none", "mean_difference", "subspace", "mean_neuron", "erasure")
+CELL = ("metric=lic", "encoder=minilm", "probe=convex", "seeds=3", "metric.positions=1")
+MASKINGS = ("attribute", "none")
+PARTS = {"model": "LIC_M", "human": "LIC_D", "score": "LIC"}
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """Rows of every captioner under every debiasing and masking."""
+    root = f"dataset.root={data / 'lic' / 'bias_data'}"
+    common = ("dataset=lic", root, "captioner=all", "logger=csv", *CELL)
+    found = [
+        sweep(f"{debias}, masking={masking}", outputs, *common, f"debias={debias}",
+              f"masking={masking}")
+        for masking in MASKINGS
+        for debias in EDITS
+    ]  # fmt: skip
+    rows = pd.concat(found, ignore_index=True)
+    return rows[rows["part"].isin(PARTS)]
+
+
+def table(rows: pd.DataFrame, masking: str, part: str) -> pd.DataFrame:
+    """A line a captioner, a column a debiasing, per cent."""
+    own = rows[rows["part"] == part].set_index(["study", "captioner"])
+    captioners = sorted(rows["captioner"].unique())
+    lines = {
+        name: {edit: cell(own.loc[f"{edit}, masking={masking}", name]) for edit in EDITS}
+        for name in captioners
+    }
+    return pd.DataFrame(lines).T.rename_axis("captioner")
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the page."""
+    text = "".join(
+        f"## {title}, masking={masking} (per cent)\n\n{markdown(table(rows, masking, part))}\n"
+        for masking in MASKINGS
+        for part, title in PARTS.items()
+    )
+    PAGE.write_text(f"# Debiased encoders\n\nMade by `debiased.py`; do not edit.\n\n{text}")
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        run(*map(Path, arguments)).to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

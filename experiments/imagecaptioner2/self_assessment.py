@@ -1,0 +1,115 @@
+"""Captioners that judge themselves: SAT fitted to planted captions, asked with its own words.
+
+Usage: python -m experiments.imagecaptioner2.self_assessment [OUTPUTS]
+
+With OUTPUTS everything is computed and self_rows.csv is written: captioners are fitted to a world
+of scenes, describe another, and are judged there by themselves, by each other and by SAT trained
+afresh. Without it, the tables are made from those.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.study import cell, markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "self_rows.csv", HERE / "SELF.md"
+# Whose captions they learn from, by what is planted there.
+PLANTED = ("dampener", "faithful", "amplifier")
+# Of 4,000 scenes that nobody judges; what is judged are 1,000 others.
+LEARNT = ("dataset=scenes", "dataset.seed=1000", "dataset.n_images=4000", "trainer.max_epochs=15")
+JUDGED = ("--n-images", "1000")
+CELL = ("metric=imagecaptioner2", "dataset=coco", "seeds=3", "logger=csv", "metric.leaks=[]")
+# Words that captions of scenes hold, so that a captioner can be asked with them.
+ANSWERS = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
+PROMPTS = {
+    "suffix": "{caption} a {answer}",
+    "cloze": "a {answer} {caption}",
+}
+FRESH = "SAT, trained afresh"
+PARTS = {"score": "difference", "model": "its captions", "human": "people's captions"}
+
+
+def run(outputs: Path) -> pd.DataFrame:
+    """Rows of every captioner under every judge."""
+    outputs.mkdir(parents=True, exist_ok=True)
+    drawn, models = outputs / "drawn", {name: outputs / f"sat_{name}" for name in PLANTED}
+    _once(drawn, "data", "draw", "--out", str(drawn), *JUDGED)
+    for name, model in models.items():
+        words = ("fit", "sat", *LEARNT, f"captioner={name}", "--captions", "model")
+        _once(model, *words, "--out", str(model))
+        written = outputs / f"written_{name}"
+        _once(
+            written, "caption", str(drawn / "images"), "--model", str(model), "--out", str(written)
+        )
+        captions = outputs / f"fitted_to_{name}.json"
+        _once(captions, "caption", "--gather", str(written), "--to", str(captions))
+    common = [*CELL, *_data(drawn), *(f"paths.cache={outputs / 'cache'}",)]
+    common.append("captioner=" + ",".join(str(outputs / f"fitted_to_{n}.json") for n in PLANTED))
+    found = [sweep(FRESH, outputs, "encoder=sat", *common)]
+    for judge, model in models.items():
+        for prompt, template in PROMPTS.items():
+            own = ("encoder=hf", f"encoder.model={model}", "encoder.batch_size=128", *ANSWERS)
+            template = f'encoder.prompt.template="{template}"'
+            found.append(sweep(f"{judge}, {prompt}", outputs, *own, template, *common))
+    rows = pd.concat(found, ignore_index=True)
+    return rows[rows["part"].isin(PARTS)]
+
+
+def _once(path: Path, *words: str) -> None:
+    """Run a command, if what it writes is not there yet."""
+    if path.exists():
+        return
+    try:
+        command = [sys.executable, "-m", "bias_pipeline", *words]
+        subprocess.run(command, check=True)  # noqa: S603 - our own
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def _data(drawn: Path) -> list[str]:
+    """The settings that read what was drawn."""
+    notes = drawn / "annotations"
+    return [
+        f"dataset.attributes={drawn / 'attributes.csv'}",
+        f"dataset.captions={notes / 'captions.json'}",
+        f"dataset.instances={notes / 'instances.json'}",
+        f"dataset.images={drawn / 'images'}",
+    ]
+
+
+def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
+    """A line a judge, a column a captioner, per cent."""
+    own = rows[rows["part"] == part].set_index(["study", "captioner"])
+    judges = list(dict.fromkeys(rows["study"]))
+    lines = {
+        judge: {name: cell(own.loc[judge, f"fitted_to_{name}"]) for name in PLANTED}
+        for judge in judges
+    }
+    return pd.DataFrame(lines).T.rename_axis("judge")
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the page."""
+    text = "".join(
+        f"## {title[0].upper()}{title[1:]} (per cent)\n\n{markdown(table(rows, part))}\n"
+        for part, title in PARTS.items()
+    )
+    PAGE.write_text(f"# Self-assessment\n\nMade by `self_assessment.py`; do not edit.\n\n{text}")
+
+
+def main(outputs: str | None = None) -> None:
+    if outputs is not None:
+        run(Path(outputs).absolute()).to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
