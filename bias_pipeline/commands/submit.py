@@ -1,4 +1,4 @@
-"""``submit``: a sweep, or tasks of embedding or caption, as Slurm jobs that nobody waits for.
+"""``submit``: a sweep, or tasks on photos, as Slurm jobs that nobody waits for.
 
 Each job is one cell or one share, run by the same door on its own, so nothing has to live on but
 Slurm. A job that is asked to make room ends with 75 and is queued again; it goes on from the seeds
@@ -103,7 +103,7 @@ def submit_shards(
         raise UsageError(f"submit {name} takes --shards N and no --shard or --gather")
     sweep = _prepare(launching)
     each = [f"{number}/{own.shards}" for number in range(own.shards)]
-    _submit(sweep, [[name, *rest, "--shard", shard] for shard in each])
+    _submit(sweep, [[*name.split(), *rest, "--shard", shard] for shard in each])
     say("when they are done, this puts everything into one file:")
     say(f"  {PROGRAM} {name} --gather {shlex.quote(str(options.out))}")
     return 0

@@ -53,6 +53,7 @@ WORDS = (
     Word("submit", "run a sweep as Slurm jobs that need no parent", KEYS, keys=True),
     Word("submit embed", "embed photos as Slurm jobs", "--shards N ...", keys=True),
     Word("submit caption", "caption photos as Slurm jobs", "--shards N ...", keys=True),
+    Word("submit data detect", "look for people as Slurm jobs", "--shards N ...", keys=True),
     Word("audit", "one file of captions, from labels to report", "FILE --attributes LABELS ..."),
     Word("compare", "is captioner A fairer than B?", f"A B {KEYS}", keys=True),
     Word("report", "finished runs as an HTML page, and as files for a paper", "[FOLDER] ..."),

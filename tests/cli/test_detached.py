@@ -61,15 +61,16 @@ def test_how_to_submit_is_for_slurm_alone(run: Run, sbatch: Any, tmp_path: Path)
     assert "launcher" not in written(tmp_path, "jobs.txt")
 
 
-def test_a_job_is_a_share_of_the_images(run: Run, sbatch: Any, tmp_path: Path) -> None:
-    words = ("submit", "embed", "my photos", "--model", "m", "--out", "o", "--shards", "3")
+@pytest.mark.parametrize("name", ["embed", "caption", "data detect"])
+def test_a_job_is_a_share_of_the_images(name: str, run: Run, sbatch: Any, tmp_path: Path) -> None:
+    words = ("submit", *name.split(), "my photos", "--model", "m", "--out", "o", "--shards", "3")
     code, printed = run(*words, "hydra.launcher.timeout_min=7")
     assert code == 0, printed
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
-    own = ["embed", "my photos", "--model", "m", "--out", "o", "--shard"]
+    own = [*name.split(), "my photos", "--model", "m", "--out", "o", "--shard"]
     assert lines == [[*own, f"{number}/3"] for number in range(3)]
     assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")
-    assert printed.endswith("python -m bias_pipeline embed --gather o\n")
+    assert printed.endswith(f"python -m bias_pipeline {name} --gather o\n")
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,19 @@ def test_a_broken_photo_is_missing_when_all_is_gathered(
 
 
 @pytest.mark.slow
+def test_tasks_that_look_at_the_same_photos_at_once_write_what_one_writes(
+    detect: Detect, run: Run, photos: Path, model: Path, tmp_path: Path
+) -> None:
+    detect()
+    alone = gathered(run)
+    shutil.rmtree("out")
+    words = ("data", "detect", str(photos), "--model", str(model), "--out", "out", *ONE_THREAD)
+    processes = [start(tmp_path, *words) for _ in range(3)]
+    assert [process.wait(120) for process in processes] == [0, 0, 0]
+    assert gathered(run) == alone
+
+
+@pytest.mark.slow
 def test_a_killed_task_is_resumed(run: Run, model: Path, tmp_path: Path) -> None:
     many = write_photos(tmp_path / "many", 600)
     words = ("data", "detect", str(many), "--model", str(model), "--out", "out", *ONE_THREAD)

@@ -1,0 +1,20 @@
+"""``submit data detect``: ``data detect`` as Slurm jobs, each a share of the photos."""
+
+from __future__ import annotations
+
+from bias_pipeline.commands import data_detect, submit
+from bias_pipeline.commands.arguments import Parser
+
+
+def command(words: list[str]) -> int:
+    """Submit the jobs and return; prints their numbers and how to get the file in the end.
+
+    Raises:
+        UsageError: if the words are wrong, or Slurm refuses the array.
+    """
+    return submit.submit_shards("data detect", words, data_detect.options_of)
+
+
+def parser() -> Parser:
+    """What it takes."""
+    return submit.shards_parser("data detect", data_detect.parser())

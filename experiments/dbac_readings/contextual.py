@@ -1,0 +1,98 @@
+"""The readings of DBAC again with contextual alignment: which conclusions move?
+
+Usage: python -m experiments.dbac_readings.contextual [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT everything is computed and contextual_rows.csv is written; without it, the tables are
+made from that and from rows.csv, which has constant alignment. Needs real GloVe (extra
+``offline-models``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
+from experiments.dbac_readings.reproduce import (
+    CHEAPER,
+    DIRECTIONS,
+    HERE,
+    SCORINGS,
+    readings,
+    sign_table,
+)
+from experiments.study import markdown, sweep
+
+ROWS, PAGE = HERE / "contextual_rows.csv", HERE / "CONTEXTUAL.md"
+ATTRIBUTES = ("gender", "race")
+ALIGNMENT = ("alignment=contextual", "alignment.vectors=glove", "alignment.delta=0.4")
+READING = ["attribute", "captioner", "direction", "aggregate", "prior", "scoring"]
+
+
+def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
+    """Rows of one sweep after the other; the second and later ones train nothing."""
+    common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", *CHEAPER]
+    common += ["logger=csv", "captioner=all", *ALIGNMENT]
+    forms = {f"{way}:{prior}" for way, prior in product(DIRECTIONS, PRIORS)}
+    for name, aggregate, scoring in product(ATTRIBUTES, AGGREGATES, SCORINGS):
+        words = [f"attribute={name}", f"metric.aggregate={aggregate}", f"scoring={scoring}"]
+        found = sweep(f"{name} {aggregate} {scoring}", outputs, *words, *common)
+        yield found[found["part"].isin(forms)].assign(aggregate=aggregate)
+
+
+def moved(constant: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
+    """For every attribute and direction, how many signs differ, and how far scores lie apart."""
+    both = constant.merge(contextual, on=READING, suffixes=("", " contextual"))
+    lines = {}
+    for (attribute, direction), own in both.groupby(["attribute", "direction"]):
+        opposite = {"+": "-", "-": "+"}
+        turned = own["sign"].map(opposite) == own["sign contextual"]
+        apart = 100 * (own["value contextual"] - own["value"])
+        order = [
+            block["value"].corr(block["value contextual"], method="spearman")
+            for _, block in own.groupby(["aggregate", "prior", "scoring"])
+        ]
+        lines[f"{attribute}, {DIRECTIONS[str(direction)]}"] = {
+            "scores": len(own),
+            "another sign": int((own["sign"] != own["sign contextual"]).sum()),
+            "the opposite sign": int(turned.sum()),
+            "mean change": apart.mean(),
+            "mean size of change": apart.abs().mean(),
+            "order kept (mean Spearman)": sum(order) / len(order),
+        }
+    return pd.DataFrame(lines).T.rename_axis("changes in points")
+
+
+def write(constant: pd.DataFrame, contextual: pd.DataFrame) -> None:
+    """Write the tables."""
+    told = {name: readings(rows) for name, rows in (("constant", constant), ("", contextual))}
+    same = told["constant"]["encoder"].eq("ngram") & told["constant"]["masking"].eq("attribute")
+    tables = {"What moves": moved(told["constant"][same], told[""])}
+    for attribute in ATTRIBUTES:
+        tables[f"{attribute}: what survives every reading, contextual alignment"] = sign_table(
+            told[""], attribute
+        )
+    text = "".join(f"\n## {title}\n\n{markdown(own)}" for title, own in tables.items())
+    PAGE.write_text(f"# Contextual alignment\n\nMade by `contextual.py`; do not edit.\n{text}")
+
+
+def main(data: str | None = None, outputs: str = "outputs/dbac_contextual") -> None:
+    if data is not None:
+        rows = pd.concat(run(Path(data), Path(outputs)), ignore_index=True)
+        kept = [*READING[:2], *READING[3:4], "encoder", "masking", "scoring", "part", "metric"]
+        numbers = ["metric_version", "run_id", "value", "ci_low", "ci_high"]
+        rows[[*kept, *numbers]].to_csv(ROWS, index=False, float_format="%.5g")
+    write(
+        *(
+            pd.read_csv(path, keep_default_na=False, na_values=[""])
+            for path in (HERE / "rows.csv", ROWS)
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,91 @@
+"""The same null for retrieval: rankings to which groups are nothing.
+
+Usage: python -m experiments.null_coverage.retrieval [TRIALS]
+
+With TRIALS everything is computed and retrieval.csv is written; without it, the table is made anew
+from the retrieval.csv that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from bias_pipeline.config import compose
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.stats.bootstrap import Estimate, against
+from experiments.null_coverage.reproduce import COMMON, HERE, SEEDS, coverage_table, shuffled
+from experiments.study import markdown
+
+ROWS, PAGE = HERE / "retrieval.csv", HERE / "RETRIEVAL.md"
+NAME = "retrieval_fairness"
+CELL = (f"metric={NAME}", *COMMON, "metric.k=50", "metric.recall=[]")
+# Each number, and what a ranker to whom groups are nothing has of it.
+AGAINST = {
+    "score": "null",
+    "skew:max": "null:skew:max",
+    "skew:min": "null:skew:min",
+    "skew:bias": "null:skew:bias",
+    "skew:kl": "null:skew:kl",
+    "skew:ndkl": "null:skew:ndkl",
+}
+ATTACKERS = ("attacker:linear", "attacker:kernel")
+CHANCE = 0.5
+
+
+def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
+    """One line a trial and part; new images and shuffled groups in every trial."""
+    for trial in range(trials):
+        cell = compose.cell([*CELL, f"dataset.seed={1 + trial}", f"paths.outputs={scratch}"])
+        metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
+        score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+        for part, own in less(score).items():
+            tested = against(own, 0.0)
+            keys = ("value", "ci_low", "ci_high", "p_value")
+            line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
+            yield {**line, "part": part, **{key: getattr(tested, key) for key in keys}}
+        concepts = [own for name, own in score.parts.items() if name.startswith("concept:")]
+        few = sum(own.estimate.p_value < 0.05 for own in concepts) / len(concepts)
+        line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
+        yield {**line, "part": "share of concepts with p < .05", "value": few}
+        print(f"{trial + 1} of {trials}", flush=True)
+
+
+def less(score: Score) -> dict[str, Estimate]:
+    """Every number less what it is where groups are nothing."""
+    nulls = {part: score.parts[null].estimate.value for part, null in AGAINST.items()}
+    nulls |= dict.fromkeys(ATTACKERS, CHANCE)
+    return {part: _moved(score.parts[part].estimate, null) for part, null in nulls.items()}
+
+
+def _moved(own: Estimate, by: float) -> Estimate:
+    ends = {key: getattr(own, key) - by for key in ("value", "ci_low", "ci_high")}
+    return replace(own, **ends)
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the tables made of the rows."""
+    shares = rows["ci_low"].isna()
+    told = rows[shares].groupby("part")["value"].agg(["mean", "min", "max"])
+    text = "# Results of retrieval fairness\n\nMade by `retrieval.py`; do not edit.\n\n"
+    text += (
+        "Each number less what a ranker has to whom groups are nothing; attackers less 50 %.\n\n"
+    )
+    text += f"{markdown(coverage_table(rows[~shares]))}\n{markdown(100 * told)}"
+    PAGE.write_text(text)
+
+
+def main(trials: str | None = None) -> None:
+    if trials is not None:
+        with TemporaryDirectory() as scratch:
+            rows = pd.DataFrame(run(int(trials), scratch))
+        rows.to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
