@@ -121,7 +121,7 @@ def chosen(words: Sequence[str]) -> tuple[Word | None, list[str]]:
     first = words[0] if words else ""
     if not first or first[0] in "-+~" or "=" in first:
         return _BY_NAME["run"], list(words)
-    for length in (2, 1):
+    for length in (3, 2, 1):
         found = _BY_NAME.get(" ".join(words[:length]))
         if found and len(words) >= length:
             return found, list(words[length:])
