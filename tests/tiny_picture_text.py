@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,64 @@ def write_qwen(folder: Path) -> Path:
     return folder
 
 
+def write_florence(folder: Path) -> Path:
+    """Florence-2, of a BART that is made to write one sign first."""
+    from transformers import (
+        CLIPImageProcessor,
+        Florence2Config,
+        Florence2ForConditionalGeneration,
+        Florence2Processor,
+        PreTrainedTokenizerFast,
+    )
+
+    ends = {"pad_token_id": 0, "bos_token_id": 4, "eos_token_id": 3, "decoder_start_token_id": 3}
+    layers = {
+        f"{side}_{name}": number
+        for side in ("encoder", "decoder")
+        for name, number in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 48))
+    }
+    text = {"model_type": "bart", "vocab_size": N_WORDS + 1, "d_model": 32, "init_std": 0.5}
+    vision = {
+        "depths": [1, 1],
+        "patch_size": [7, 3],
+        "patch_stride": [4, 2],
+        "patch_padding": [3, 1],
+        "patch_prenorm": [False, True],
+        "embed_dim": [16, 32],
+        "num_heads": [2, 2],
+        "num_groups": [2, 2],
+        "window_size": 4,
+        "projection_dim": 32,
+        "drop_path_rate": 0.0,
+        "max_position_embeddings": 8,
+        "initializer_range": 0.5,
+    }
+    config = Florence2Config(
+        vision_config=vision,
+        text_config={**text, **layers, **ends, "max_position_embeddings": 64},
+        image_token_id=N_WORDS,
+        **ends,
+    )
+    network = Florence2ForConditionalGeneration(config)
+    network.generation_config.forced_bos_token_id = 4
+    network.generation_config.decoder_start_token_id = 3
+    network.save_pretrained(folder)
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=_words([PICTURE])._tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        bos_token="[BOS]",
+        eos_token="[SEP]",
+        extra_special_tokens={"image_token": PICTURE},
+    )
+    pictures = CLIPImageProcessor(
+        size={"height": 32, "width": 32}, do_center_crop=False, resample=3
+    )
+    pictures.image_seq_length = 17
+    Florence2Processor(pictures, words).save_pretrained(folder)
+    return folder
+
+
 WRITERS: dict[str, Callable[[Path], Path]] = {
     "blip": write_blip,
     "git": write_git,
@@ -218,7 +277,10 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "blip-2-t5": write_blip2_t5,
     "llava": write_llava,
     "qwen2_vl": write_qwen,
+    **({"florence2": write_florence} if find_spec("transformers.models.florence2") else {}),
 }
+# Those that read a text and write the answer apart; of the others it is one sequence.
+APART = ("blip-2-t5", "florence2")
 
 
 def write(folder: Path, kind: str, seed: int = 0) -> Path:

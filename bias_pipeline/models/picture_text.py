@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import torch
 
 BLIP, QWEN = "blip", ("qwen2_vl", "qwen2_5_vl")
-KINDS = (BLIP, "blip-2", "git", "llava", *QWEN)
+# Florence-2 needs version 5 of transformers or later.
+KINDS = (BLIP, "blip-2", "florence2", "git", "llava", *QWEN)
 # What stands for the picture, in texts of models that want to be told.
 _PLACES = {
     "llava": "<image>\n",
@@ -91,6 +92,7 @@ class PictureText:
         self._lock = Lock()  # of the processor, which threads must not share
         self.network = load(model, transformers.AutoModelForImageTextToText, device, dtype=dtype)
         self._recodes = bool(self.network.config.get_text_config().is_encoder_decoder)
+        self._starts = _starts(self.network) if self._recodes else ()
 
     def read(self, question: Question) -> Asked:
         """A question as the network takes it.
@@ -220,8 +222,7 @@ class PictureText:
 
         n_tokens = tokens.shape[1]
         if self._recodes:
-            start = self.network.config.get_text_config().decoder_start_token_id
-            first = torch.full_like(tokens[:, :1], start)
+            first = tokens.new_tensor(self._starts).expand(len(tokens), -1)
             words = self._words({**inputs, "decoder_input_ids": torch.cat([first, tokens], 1)})
         else:
             words = self._words(self._extended(inputs, tokens))
@@ -241,6 +242,19 @@ class PictureText:
             else own
             for name, own in inputs.items()
         }
+
+
+def _starts(network: Any) -> tuple[int, ...]:
+    """What an answer begins with, where a model reads the text and writes the answer apart.
+
+    Some are made to write one sign first (BART and those built on it), which is no word.
+    """
+    told = (network.config.get_text_config(), network.generation_config)
+    first, forced = (
+        next((own for place in told if (own := getattr(place, key, None)) is not None), None)
+        for key in ("decoder_start_token_id", "forced_bos_token_id")
+    )
+    return tuple(int(own) for own in (first, forced) if own is not None)
 
 
 def _processor(model: Pretrained) -> Any:

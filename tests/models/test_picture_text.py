@@ -23,12 +23,12 @@ from bias_pipeline.vision.masking import Blank  # noqa: E402
 from bias_pipeline.vision.pixels import read_pixels  # noqa: E402
 from tests.photo_folder import write_photos  # noqa: E402
 from tests.tiny_models import write_gpt2  # noqa: E402
-from tests.tiny_picture_text import WRITERS, write  # noqa: E402
+from tests.tiny_picture_text import APART, WRITERS, write  # noqa: E402
 
 SIDE = 48
 BEFORE = "a person rides a horse therefore the gender is"
 GROUPS = ("male", "female")
-GOING_ON = [kind for kind in WRITERS if kind != "blip-2-t5"]  # one sequence, prompt and answer
+GOING_ON = [kind for kind in WRITERS if kind not in APART]  # one sequence, prompt and answer
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,27 @@ def test_two_words_are_as_likely_as_one_after_the_other(
         for word, next_word in (("young", "male"), ("old", "female"))
     ]
     assert both[0] == pytest.approx(first[0] + then, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WRITERS if kind in APART])
+def test_an_answer_apart_is_as_likely_as_the_model_is_to_write_it(
+    kind: str, folder: Path, pictures: Pictures
+) -> None:
+    """By the library's own generation; signs that it is made to write come before."""
+    own = model(folder, kind)
+    network, tokenizer = own.network, own._processor.tokenizer
+    forced = network.generation_config.forced_bos_token_id is not None
+    written = network.generate(
+        **own.read(Question(pictures, 0, BEFORE, GROUPS)).inputs,
+        max_new_tokens=1 + forced,
+        do_sample=False,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    words = written.logits[-1][0].float().log_softmax(0)
+    expected = [float(words[tokenizer.convert_tokens_to_ids(group)]) for group in GROUPS]
+    found = likely(own, Question(pictures, 0, BEFORE, GROUPS))[0]
+    assert found == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", GOING_ON)
