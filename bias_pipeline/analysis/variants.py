@@ -111,14 +111,17 @@ class _Cell:
         return np.empty(0) if self.draws is None else self.draws.resampled.mean(axis=1)
 
 
-def variants(results: Sequence[Result], draws: Stored, over: Sequence[str]) -> list[Variants]:
-    """Every headline that was computed with two variants or more for two captioners or more.
+def variants(
+    results: Sequence[Result], draws: Stored, over: Sequence[str], fewest: int = 2
+) -> list[Variants]:
+    """Every headline that was computed with two variants or more for so many captioners.
 
     Args:
         results: finished runs.
         draws: run id to the headlines under resampling, as far as they are stored.
         over: what varies: :data:`KEYS`, or settings in which the runs differ, such as
             ``encoder.order`` or ``seeds``; all else is the same within one of the tables.
+        fewest: captioners of a table.
 
     Raises:
         UsageError: if a key is unknown, or no two runs differ in it.
@@ -136,7 +139,7 @@ def variants(results: Sequence[Result], draws: Stored, over: Sequence[str]) -> l
                 cell = _Cell(row, _neutral(result, row.part), _drawn(draws, row))
                 _add(own, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
-    return [own for own in made if len(own.variants) > 1 and len(own.captioners) > 1]
+    return [own for own in made if len(own.variants) > 1 and len(own.captioners) >= fewest]
 
 
 def _varies(key: str, over: Sequence[str]) -> bool:

@@ -24,7 +24,7 @@ def command(arguments: Sequence[str]) -> int:
         BiasPipelineError: if there are no such runs, or nothing varies among them.
     """
     options = parser().parse_args(list(arguments))
-    found = found_in(options.outputs, options.over)
+    found = found_in(options.outputs, options.over, fewest=1)
     for scores in found:
         print_title(scores)
         _print(sensitivity(scores), "CV", number)

@@ -25,8 +25,8 @@ def runs_parser(word: str, about: str) -> Parser:
     return parser
 
 
-def found_in(folder: Path, over: Sequence[str]) -> list[Variants]:
-    """What varies among the runs of a folder.
+def found_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Variants]:
+    """What varies among the runs of a folder, of so many captioners at least.
 
     Raises:
         BiasPipelineError: if there are no runs, or nothing varies.
@@ -34,11 +34,12 @@ def found_in(folder: Path, over: Sequence[str]) -> list[Variants]:
     from bias_pipeline.report.content import finished_runs
 
     results, draws = finished_runs(folder)
-    found = variants(results, draws, over)
+    found = variants(results, draws, over, fewest)
     if not found:
+        nobody = "no captioner was" if fewest == 1 else "no two captioners were"
         raise DataError(
-            f"{folder}: no two captioners were scored under two variants of {', '.join(over)}; "
-            "run a sweep such as captioner=all encoder=ngram,lstm"
+            f"{folder}: {nobody} scored under two variants of {', '.join(over)}; run a sweep such "
+            "as captioner=all encoder=ngram,lstm"
         )
     return found
 

@@ -49,6 +49,32 @@ def most_relevant(found: FloatArray, k: int) -> IntArray:
     return order[:k]
 
 
+def reversed_neurons(examples: Examples, means: FloatArray, neurons: IntArray) -> FloatArray:
+    """(N, D) vectors whose most relevant numbers are those of the other group.
+
+    Each keeps its own deviation: the mean of its group is taken off and that of the other put in
+    its place. It needs to know the group of each vector, so it is no debiasing.
+
+    Source: Chen and Dou, section 5.3, Figure 10.
+
+    Args:
+        examples: N vectors of two groups.
+        means: (2, D) of the groups, of other examples.
+        neurons: (k,) which numbers.
+
+    Example:
+        >>> examples = Examples(np.array([[1.0, 7.0], [5.0, 7.0]]), np.array([0, 1]),
+        ...                     np.full(2, -1), ("a", "b"), 0)
+        >>> means = np.array([[0.0, 7.0], [4.0, 7.0]])
+        >>> reversed_neurons(examples, means, np.array([0])).tolist()
+        [[5.0, 7.0], [1.0, 7.0]]
+    """
+    found = examples.vectors.copy()
+    apart = means[1 - examples.groups] - means[examples.groups]
+    found[:, neurons] += apart[:, neurons]
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Overwriting:
     """Vectors with some numbers overwritten.

@@ -255,3 +255,14 @@ def test_a_metric_is_set_against_another(outputs: Path, capfd: pytest.CaptureFix
 def test_runs_that_do_not_vary_are_told(outputs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["analysis", "consistency", str(outputs), "--over", "encoder"]) == 3
     assert "encoder=ngram,lstm" in capfd.readouterr().err
+
+
+def test_a_single_captioner_varies_too() -> None:
+    (found,) = variants(results({"sat": TWO["sat"]}), {}, ["encoder"], fewest=1)
+    assert sensitivity(found).mean.value == pytest.approx(
+        coefficient_of_variation(np.array([[0.1, 0.3]]))[0]
+    )
+
+
+def test_a_single_captioner_has_no_order_to_keep() -> None:
+    assert variants(results({"sat": TWO["sat"]}), {}, ["encoder"]) == []

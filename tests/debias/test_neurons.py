@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.debias.base import Debiased, Examples, FloatArray
+from bias_pipeline.debias.base import Debiased, Examples, FloatArray, means_of
 from bias_pipeline.debias.neurons import (
     MeanNeuron,
     NeuronDebias,
     ZeroNeuron,
     most_relevant,
     relevance,
+    reversed_neurons,
 )
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.functional.retrieval import top_ranks
@@ -115,3 +116,18 @@ def test_a_group_without_examples_is_refused() -> None:
 def test_more_neurons_than_numbers_are_refused() -> None:
     with pytest.raises(UsageError, match=r"debias\.k=12"):
         ZeroNeuron(k=12).fit(planted(60, 1.0)[0])
+
+
+def test_neurons_reversed_twice_are_as_they_were() -> None:
+    examples, _ = planted(200, 2.0)
+    means, neurons = means_of(examples), np.array([3, 5])
+    once = reversed_neurons(examples, means, neurons)
+    other = replace(examples, vectors=once, groups=1 - examples.groups)
+    assert reversed_neurons(other, means, neurons) == pytest.approx(examples.vectors)
+
+
+def test_with_all_neurons_reversed_the_groups_change_places() -> None:
+    examples, _ = planted(200, 2.0)
+    means = means_of(examples)
+    found = replace(examples, vectors=reversed_neurons(examples, means, np.arange(12)))
+    assert means_of(found) == pytest.approx(means[::-1])

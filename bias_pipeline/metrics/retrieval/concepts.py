@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.datasets.scenes.english import Verb, noun_phrase
+from bias_pipeline.errors import UsageError
 
 Concepts = Mapping[str, str]  # name to query
 
 # The 145 neutral concepts of DallEval's first release (Cho, Zala and Bansal 2022, MIT), which Chen
 # and Dou use. "a accountant" and "a healthy" stand there as they do here; a later release has other
 # articles and fewer concepts.
+_CONCEPT, _QUERY = "{concept}", "{query}"
 _SHOWN, _WITH = "a photo of a {}", "a person with a {}"
 _DALLEVAL = {
     _SHOWN: """
@@ -72,3 +74,39 @@ def _doing(verb: Verb, thing: str) -> str:
 def concepts_of(dataset: str) -> Concepts:
     """What is asked for in a data set: its own tasks, which are known of scenes alone."""
     return of_scenes() if dataset == ScenesDataset.name else dalleval()
+
+
+def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | None) -> Concepts:
+    """What is asked for each concept.
+
+    Args:
+        known: a list's own queries.
+        wanted: names, None: all that are known.
+        template: see
+            :class:`~bias_pipeline.metrics.retrieval.fairness.RetrievalFairness`.
+
+    Example:
+        >>> known = {"surfing": "a person riding a wave"}
+        >>> queries_of(known, ["surfing", "nurse"], None)
+        {'surfing': 'a person riding a wave', 'nurse': 'a photo of a nurse'}
+        >>> queries_of(known, None, "a picture of {query}")
+        {'surfing': 'a picture of a person riding a wave'}
+    """
+    names = known if wanted is None else wanted
+    queries = {name: known.get(name) or _SHOWN.format(name) for name in names}
+    if template is None:
+        return queries
+    return {
+        name: template.replace(_CONCEPT, name).replace(_QUERY, query)
+        for name, query in queries.items()
+    }
+
+
+def check_template(template: str) -> None:
+    """Refuse a template that asks the same for every concept.
+
+    Raises:
+        UsageError: naming what must stand in it.
+    """
+    if _CONCEPT not in template and _QUERY not in template:
+        raise UsageError(f"metric.template={template!r}: {_CONCEPT} or {_QUERY} must stand in it")

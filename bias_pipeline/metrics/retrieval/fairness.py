@@ -28,7 +28,12 @@ from bias_pipeline.metrics.functional.skew import Floor, Log, Target
 from bias_pipeline.metrics.parts import SCORE, PartName
 from bias_pipeline.metrics.retrieval.attackers import Attacked, attacked_texts, attacker_parts
 from bias_pipeline.metrics.retrieval.chosen import check_groups, of_groups
-from bias_pipeline.metrics.retrieval.concepts import Concepts, concepts_of
+from bias_pipeline.metrics.retrieval.concepts import (
+    Concepts,
+    check_template,
+    concepts_of,
+    queries_of,
+)
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
@@ -106,7 +111,8 @@ class RetrievalFairness(Metric):
             else all of it; ``none``: all of it. The paper's pictures are faces.
         concepts: what is asked for; None: the data set's own tasks where they are known
             (``scenes``), else the paper's 145.
-        template: the query of a concept that is in neither list.
+        template: what is asked for each concept, such as ``a photo of {query}``: ``{concept}`` is
+            its name, ``{query}`` what its list asks; None: what its list asks.
         recall: the depths k of recall; none: it is not measured.
         recall_images: of at most how many images of each seed, drawn by their ids; each with the
             first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
@@ -150,7 +156,7 @@ class RetrievalFairness(Metric):
         rerank: Count | None = None,
         crop: Crop = "person",
         concepts: Sequence[Line] | None = None,
-        template: Line = "a photo of a {concept}",
+        template: Line | None = None,
         recall: Sequence[Count] = (1, 5, 10),
         recall_images: Count = 1000,
         normalise: Normalise = "both",
@@ -166,8 +172,8 @@ class RetrievalFairness(Metric):
                 "metric=retrieval_fairness asks an encoder of pictures and texts; choose "
                 "encoder=clip, or encoder=fiber"
             )
-        if "{concept}" not in template:
-            raise UsageError(f"metric.template={template!r}: {{concept}} must stand in it")
+        if template is not None:
+            check_template(template)
         if concepts is not None and (not concepts or len(set(concepts)) < len(concepts)):
             raise UsageError(f"metric.concepts={list(concepts)}: give some, each once")
         if rerank is not None:
@@ -241,7 +247,7 @@ class RetrievalFairness(Metric):
                 f"metric.k={self.k}: only {fewest} images are retrieved from; choose a smaller k "
                 "or a larger split.test_share"
             )
-        asked = self._asked(corpus)
+        asked = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
         seen = self._seen(corpus)
         retrieved = [self._retrieved(seen, split, asked) for split in splits]
         ranked = [own.ranked for own in retrieved]
@@ -283,15 +289,6 @@ class RetrievalFairness(Metric):
             held_out(self.attribute, corpus.groupings[self.attribute.name].names),
             None if self.rerank is None else reranker(self.rerank, dual, corpus),
         )
-
-    def _asked(self, corpus: Corpus) -> Concepts:
-        known = concepts_of(corpus.dataset)
-        if self.concepts is None:
-            return known
-        return {
-            name: known.get(name) or self.template.replace("{concept}", name)
-            for name in self.concepts
-        }
 
     def _retrieved(self, seen: Seen, split: Split, asked: Concepts) -> Retrieved:
         """What is retrieved from one seed's part, the debiasing fitted to the other."""

@@ -167,7 +167,7 @@ def test_another_encoder_is_refused() -> None:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("metric.template=a person", "{concept} must stand in it"),
+        ("metric.template=a person", "{concept} or {query} must stand in it"),
         ("metric.concepts=[]", "give some"),
         ("metric.concepts=[a,a]", "each once"),
     ],
@@ -177,9 +177,20 @@ def test_what_is_asked_must_be_something(word: str, told: str) -> None:
         cell(word).build("metric")
 
 
-def test_own_concepts_are_asked_by_the_template() -> None:
-    found = compute("metric.concepts=[zoo,nurse]", "metric.template='one {concept}'")
-    assert found.audit["queries"] == {"zoo": "a person feeding an elephant", "nurse": "one nurse"}
+def test_own_concepts_have_their_lists_query_or_a_photo() -> None:
+    found = compute("metric.concepts=[zoo,nurse]")
+    assert found.audit["queries"] == {
+        "zoo": "a person feeding an elephant",
+        "nurse": "a photo of a nurse",
+    }
+
+
+def test_a_template_is_asked_for_every_concept() -> None:
+    found = compute("metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
+    assert found.audit["queries"] == {
+        "zoo": "one zoo: a person feeding an elephant",
+        "nurse": "one nurse: a photo of a nurse",
+    }
 
 
 def test_the_concepts_are_those_of_the_published_list() -> None:

@@ -1,0 +1,99 @@
+"""Neurons of pictures put to the other group's: does the picture become one of the other group?
+
+Usage: python -m experiments.vl_bias.reversal [OUTPUTS]
+
+With OUTPUTS, where the small CLIP of scenes is kept, everything is computed and reversal.csv is
+written; without it, the table is made from that. After Figure 10 of Chen and Dou, who show edited
+faces; here it is asked how often attackers and texts take a reversed vector for the other group's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+
+from bias_pipeline.config import compose
+from bias_pipeline.debias.base import Examples, FloatArray, means_of, of_length_1
+from bias_pipeline.debias.neurons import most_relevant, relevance, reversed_neurons
+from experiments.study import markdown
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "reversal.csv", HERE / "REVERSAL.md"
+CELL = ("metric=retrieval_fairness", "dataset=scenes", "debias=none")
+SEEDS = (0, 12, 456)
+SIZES = (0, 1, 10, 50)  # the paper's, of vectors of 64 numbers here
+QUERIES = ("a photo of a man", "a photo of a woman")
+TOLD = {
+    "linear attacker": "a linear attacker, fitted to other pictures, names the other group",
+    "text": "the text of the other group is nearer",
+    "alike": "cosine to the picture as it was",
+}
+
+
+def run(outputs: str) -> Iterator[dict[str, object]]:
+    """One line a seed and size."""
+    cell = compose.cell([*CELL, f"paths.outputs={outputs}"])
+    metric, corpus = cell.build("metric"), cell.corpus()
+    codes, names = (getattr(corpus.groupings["gender"], key) for key in ("codes", "names"))
+    for split in metric.draw_splits(corpus, SEEDS):
+        dual = metric.debiased(corpus, split)
+        queries = dual.texts.embed(list(QUERIES)).astype(np.float64)
+
+        def shown(rows: np.ndarray) -> Examples:
+            pictures = corpus.pictures.take(rows)
+            vectors = dual.images.embed(pictures).astype(np.float64)  # noqa: B023 - used at once
+            return Examples(vectors, codes[rows], np.full(len(rows), -1), names, 0)
+
+        learnt, asked = shown(split.train), shown(split.test)
+        attacker = LogisticRegression(max_iter=1000).fit(learnt.vectors, learnt.groups)
+        for size in SIZES:
+            neurons = most_relevant(relevance(learnt), size)
+            found = of_length_1(reversed_neurons(asked, means_of(learnt), neurons))
+            told = _told(found, asked, attacker, queries)
+            version = {"metric": metric.info.name, "metric_version": metric.info.version}
+            yield {**version, "seed": split.seed, "neurons": size, **told}
+
+
+def _told(
+    found: FloatArray, asked: Examples, attacker: LogisticRegression, queries: FloatArray
+) -> dict[str, float]:
+    """How often reversed vectors are taken for those of the other group, each group alike."""
+    guesses = {
+        "linear attacker": attacker.predict(found),
+        "text": np.argmax(found @ queries.T, axis=1),
+    }
+    shares = {
+        name: float(np.mean([(own != asked.groups)[asked.groups == k].mean() for k in (0, 1)]))
+        for name, own in guesses.items()
+    }
+    return {**shares, "alike": float((found * asked.vectors).sum(axis=1).mean())}
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the table: means over seeds, and the largest and smallest."""
+    lines = {
+        size: {
+            title: f"{own[key].mean():.3f} ({own[key].min():.3f} to {own[key].max():.3f})"
+            for key, title in TOLD.items()
+        }
+        for size, own in rows.groupby("neurons")
+    }
+    table = pd.DataFrame(lines).T.rename_axis("neurons reversed")
+    text = "# Reversed neurons\n\nMade by `reversal.py`; do not edit.\n\n"
+    text += "Shares, each group weighing alike; mean over three seeds (smallest to largest).\n\n"
+    PAGE.write_text(text + markdown(table))
+
+
+def main(outputs: str | None = None) -> None:
+    if outputs is not None:
+        pd.DataFrame(run(outputs)).to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
