@@ -12,6 +12,7 @@ from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.catalogue.bibliography import bibtex
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.cells import captioners
+from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.document import Report
 from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
 from bias_pipeline.report.fronts import front_sections
@@ -112,13 +113,14 @@ def report_of_folder(folder: Path) -> Report:
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
     misnamed, torn = misnamed_of(ResultStore(folder), results)
-    faults = [*skipped, *damaged, *torn, *unread]
+    queries, lost = concept_sections(ResultStore(folder), results)
+    faults = [*skipped, *damaged, *torn, *unread, *lost]
     if skipped:
         faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
     for sentence in faults:
         log.warning("%s", sentence)
     behind = Behind(misnamed, revealing_of(words))
-    return report_of(results, draws, [section(own) for own in words], faults, behind)
+    return report_of(results, draws, [*queries, *map(section, words)], faults, behind)
 
 
 def report_of(

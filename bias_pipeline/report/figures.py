@@ -65,7 +65,7 @@ class Plot:
         title: read aloud for those who cannot see it.
         size: width and height in inches.
         draw: draws it on axes in given colours.
-        points: what it draws.
+        points: what it draws; without rows it is for the eye alone, its numbers are in a table.
     """
 
     title: str
@@ -201,6 +201,48 @@ def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]
         name_points(axes, points, captioners, crosses, colours.faint)
 
     return Plot(title, (6.4, 4.4), draw, Points(pairs, labels, (0.0, 0.0)))
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A whole that is cut into K shares.
+
+    Attributes:
+        name: beside it.
+        shares: (K,) that add up to 1.
+    """
+
+    name: str
+    shares: Sequence[float]
+
+
+def bars(own: Sequence[Bar], groups: Sequence[str], title: str, gap: int | None = None) -> Plot:
+    """Shares of groups, one bar a line, each group of another strength.
+
+    Args:
+        own: the first on top.
+        groups: the K names.
+        title: read aloud for those who cannot see it.
+        gap: before which bar others are left out, None if none are.
+    """
+    strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
+    places = [place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(own))]
+
+    def draw(axes: Axes, colours: Colours) -> None:
+        left = [0.0] * len(own)
+        for group, strength in enumerate(strengths):
+            wide = [100 * bar.shares[group] for bar in own]
+            axes.barh(
+                places, wide, 0.75, left, color=colours.mark, alpha=strength, label=groups[group]
+            )
+            left = [a + b for a, b in zip(left, wide, strict=True)]
+        axes.set_yticks(places, [printable(bar.name) for bar in own])
+        axes.set_ylim(places[-1] + 0.6, -0.6)
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("per cent of what is retrieved")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(groups), frameon=False)
+
+    return Plot(title, (6.4, 1.2 + 0.24 * len(own)), draw, Points((), (), ()))
 
 
 def scale(row: Row) -> float:

@@ -63,7 +63,8 @@ def html(report: Report) -> str:
         trim_blocks=True,
     )
     environment.filters["text"] = lambda cell: printable(cell_text(cell))
-    plots = [plot for section in report.sections for plot in section.figures]
+    drawn = [plot for section in report.sections for plot in section.figures]
+    plots = [plot for plot in drawn if plot.points.rows]  # those that may be moved and magnified
     own = interaction.scripts(plots)
     text = environment.get_template("page.html.j2").render(
         report=report,

@@ -14,6 +14,7 @@ PANELS: Mapping[str, str] = {
     "directions": "Does it tie tasks to {attribute}?",
     "counting": "What do its words say, counted?",
     "quality": "How well does it describe?",
+    "retrieval": "Do queries that name no {attribute} find all alike?",
 }
 # What is said of a captioner to which a question is answered with yes; after "does not" too.
 DEEDS: Mapping[str, tuple[str, str]] = {

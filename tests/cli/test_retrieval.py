@@ -80,6 +80,13 @@ def test_settings_of_other_debiasings_make_no_other_run(
     assert len(results(tmp_path)) == 1
 
 
+def test_a_report_shows_what_was_asked(run: Run, clip: Path, tmp_path: Path) -> None:
+    run(*SMALL, *SCENES, f"encoder.model={clip}")
+    code, told = run("report")
+    assert code == 0, told
+    assert "Queries by gender, scenes" in (tmp_path / "outputs" / "report.html").read_text()
+
+
 def test_a_debiasing_that_is_unknown_is_refused_with_the_near_one(run: Run) -> None:
     code, told = run(*SMALL, *SCENES, "debias=subspaces")
     assert (code, "did you mean 'subspace'" in told) == (2, True)
