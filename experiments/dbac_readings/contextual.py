@@ -57,9 +57,9 @@ def moved(constant: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
             for _, block in own.groupby(["aggregate", "prior", "scoring"])
         ]
         lines[f"{attribute}, {DIRECTIONS[str(direction)]}"] = {
-            "scores": len(own),
-            "another sign": int((own["sign"] != own["sign contextual"]).sum()),
-            "the opposite sign": int(turned.sum()),
+            "scores": str(len(own)),
+            "another sign": str((own["sign"] != own["sign contextual"]).sum()),
+            "the opposite sign": str(turned.sum()),
             "mean change": apart.mean(),
             "mean size of change": apart.abs().mean(),
             "order kept (mean Spearman)": sum(order) / len(order),
