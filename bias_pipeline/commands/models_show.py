@@ -124,6 +124,7 @@ def _tell(model: Pretrained, users: Sequence[str], revision: str = MAIN) -> None
 
 def _users() -> dict[str, list[str]]:
     """Type of model to what takes it."""
+    from bias_pipeline.captioners import fitted
     from bias_pipeline.models import (
         clip,
         detection,
@@ -134,8 +135,8 @@ def _users() -> dict[str, list[str]]:
     )
 
     takers: dict[str, Iterable[str]] = {
-        "encoder.model": (*KINDS, *clip.KINDS, *picture_text.KINDS),
-        "caption --model": generation.KINDS,
+        "encoder.model": (*KINDS, *clip.KINDS, *picture_text.KINDS, *fitted.KINDS),
+        "caption --model": (*generation.KINDS, *fitted.KINDS),
         "embed --model": clip.KINDS,
         "data detect --model": detection.KINDS,
         "metric.language_model": (*chain(*likelihoods.KINDS.values()), GGUF_KIND),

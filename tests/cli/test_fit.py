@@ -51,6 +51,12 @@ def test_what_is_said_at_the_end_can_be_used(run: Run) -> None:
     assert "a captioner of 300 captions, loss" in told
 
 
+def test_models_show_says_who_takes_it(run: Run) -> None:
+    fit(run, "sat")
+    code, told = run("models", "show", "mine")
+    assert (code, "caption --model" in told, "encoder.model" in told) == (0, True, True), told
+
+
 def test_sizes_are_settings_of_the_encoder(run: Run) -> None:
     code, told = run("fit", "sat", *FEW, "encoder.hidden_dim=20", "--out", "mine")
     assert code == 0, told
