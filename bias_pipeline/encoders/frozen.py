@@ -202,5 +202,7 @@ class VectorInputs:
         return self._of(rows).astype(np.float64)
 
     def _of(self, rows: IntArray) -> FloatArray:
-        own: FloatArray = (self.items.vectors[self.items.rows[rows]] - self.mean) / self.spread
+        own: FloatArray = self.items.vectors[self.items.rows[rows]]  # a copy
+        own -= self.mean
+        own /= self.spread
         return own

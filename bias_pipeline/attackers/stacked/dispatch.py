@@ -56,7 +56,7 @@ def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _given(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
     """(S, N, D) of vectors (N_s, D), zero in rows beyond N_s."""
     del nets, generators
-    return nn.utils.rnn.pad_sequence([own["vectors"] for own in batches], batch_first=True)
+    return _side_by_side([own["vectors"] for own in batches])
 
 
 _ENCODERS: Mapping[type[nn.Module], Callable[..., Tensor]] = {
@@ -100,5 +100,13 @@ def decide(
 def _normalised(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
     """(S, N, D) each one's rows by their own mean and spread, zero in rows that are not its."""
     own = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
-    found = nn.utils.rnn.pad_sequence(own, batch_first=True)
-    return nn.functional.pad(found, (0, 0, 0, vectors.shape[1] - found.shape[1]))
+    found = _side_by_side(own)
+    missing = vectors.shape[1] - found.shape[1]
+    return nn.functional.pad(found, (0, 0, 0, missing)) if missing else found
+
+
+def _side_by_side(own: Sequence[Tensor]) -> Tensor:
+    """(S, N, D) of S tensors (N_s, D), zero in rows beyond N_s; mostly there are none."""
+    if all(len(one) == len(own[0]) for one in own):
+        return torch.stack(list(own))
+    return nn.utils.rnn.pad_sequence(list(own), batch_first=True)
