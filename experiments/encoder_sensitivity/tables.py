@@ -30,6 +30,8 @@ ATTACKERS = (
 )  # fmt: skip
 RELIC = {"gender": "1", "race": "2"}  # its tables
 IN_RELIC = {"model:paired": "lic_m", "human:paired": "lic_d", "score": "lic"}
+# Pairs of attackers of a family, above which their agreement is summed up.
+MOST = 3
 # DBAC's own means, Tables 5 and 6: from scratch, pre-trained.
 PRINTED = {"gender": "84.5 from scratch, 69.9 pre-trained", "race": "59.5 and 83.6"}
 
@@ -105,26 +107,50 @@ def by_headline(own: pd.DataFrame, part: str, factor: float) -> str:
 
 def of_means(own: pd.DataFrame) -> str:
     """How far the mean coefficient lies below LIC's, which no single captioner decides."""
-    mean = own[(own["part"] == "coefficient") & (own["captioner"] == "mean")]
-    values = mean.set_index("headline")["value"]
-    gains = {name: 100 * (1 - values[name] / values["score"]) for name in values.index}
+    single = own[(own["part"] == "coefficient") & (own["captioner"] != "mean")]
+    table = single.pivot_table(index="captioner", columns="headline", values="value").dropna()
+    means = table.mean()  # of the captioners that each metric has
+    gains = {name: 100 * (1 - means[name] / means["score"]) for name in HEADLINES if name in means}
     return ", ".join(f"{HEADLINES[n]} {gain:.0f}" for n, gain in gains.items() if n != "score")
 
 
 def agreement(own: pd.DataFrame) -> str:
     """Pairs of attackers by headline: conflicts in per cent, correlations."""
-    parts = [
-        part.assign(told=_told(part, 100 if name == "conflicts" else 1))
-        for name in AGREEMENTS
-        if len(part := own[own["part"] == name])
+    parts = own[own["part"].isin(AGREEMENTS)]
+    if parts["captioner"].nunique() > MOST:
+        return summed_up(own)
+    factors = {name: 100 if name == "conflicts" else 1 for name in AGREEMENTS}
+    told = [
+        part.assign(told=_told(part, factors[str(name)])) for name, part in parts.groupby("part")
     ]
-    table = pd.concat(parts).pivot_table(
+    table = pd.concat(told).pivot_table(
         index=["headline", "captioner"], columns="part", values="told", aggfunc="first", sort=False
     )
     table = table[[name for name in AGREEMENTS if name in table]].reset_index()
     table["headline"] = table["headline"].map(HEADLINES)
     names = {"headline": "score", "captioner": "attackers", **AGREEMENTS}
     return markdown(table.rename(columns=names).set_index("score").fillna("–"))
+
+
+def summed_up(own: pd.DataFrame) -> str:
+    """A line a headline: the mean over pairs of attackers and, behind it, the worst pair."""
+    lines = []
+    for headline, name in HEADLINES.items():
+        parts = own[own["headline"] == headline]
+        pairs = parts[parts["part"].isin(AGREEMENTS)].pivot_table(
+            index="captioner", columns="part", values="value"
+        )
+        if pairs.empty:
+            continue
+        scored = parts[(parts["part"] == "coefficient") & (parts["captioner"] != "mean")]
+        line = {"score": name, "captioners": len(scored), "pairs": len(pairs)}
+        line["conflicts (%)"] = (
+            f"{100 * pairs['conflicts'].mean():.0f} ({100 * pairs['conflicts'].max():.0f})"
+        )
+        for part in ("pearson", "spearman"):
+            line[AGREEMENTS[part]] = f"{pairs[part].mean():.2f} ({pairs[part].min():.2f})"
+        lines.append(line)
+    return markdown(pd.DataFrame(lines).set_index("score")) + "\nBehind the mean, the worst pair.\n"
 
 
 def _told(own: pd.DataFrame, factor: float) -> list[str]:

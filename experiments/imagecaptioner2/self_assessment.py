@@ -22,9 +22,12 @@ HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "self_rows.csv", HERE / "SELF.md"
 # Whose captions they learn from, by what is planted there.
 PLANTED = ("dampener", "faithful", "amplifier")
-# Of 4,000 scenes that nobody judges; what is judged are 1,000 others.
-LEARNT = ("dataset=scenes", "dataset.seed=1000", "dataset.n_images=4000", "trainer.max_epochs=15")
-JUDGED = ("--n-images", "1000")
+# Of 4,000 scenes that nobody judges; what is judged are 2,000 others.
+LEARNT = (
+    "dataset=scenes", "dataset.seed=1000", "dataset.n_images=4000", "encoder.dropout=0.1",
+    "trainer.max_epochs=50",
+)  # fmt: skip
+JUDGED = ("--n-images", "2000")
 CELL = ("metric=imagecaptioner2", "dataset=coco", "seeds=3", "logger=csv", "metric.leaks=[]")
 # Words that captions of scenes hold, so that a captioner can be asked with them.
 ANSWERS = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
