@@ -35,7 +35,7 @@ OTHERS = ("stereotyper", "terse")
 MASKINGS = ("none", "person_segment", "person_box")
 COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv")
 ONE = "metric.positions=1"  # human caption an image, as ImageCaptioner2 has here
-STUDIES = ("imagecaptioner2 sat", "imagecaptioner2 grit", "lic ngram", "lic lstm")
+STUDIES = ("imagecaptioner2 sat", "imagecaptioner2 grit", "lic ngram", "lic lstm", "lic minilm")
 AGREEMENTS = ("conflicts", "pearson", "spearman", "kendall")
 LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
 
@@ -47,7 +47,10 @@ def run(outputs: Path) -> pd.DataFrame:
     named = (captioners, *dials, *COMMON)
     found = [
         sweep("lic ngram", outputs, "metric=lic", *named, ONE),
-        sweep("lic lstm", outputs, "metric=lic", "encoder=lstm", *named, ONE),
+        *(
+            sweep(f"lic {encoder}", outputs, "metric=lic", f"encoder={encoder}", *named, ONE)
+            for encoder in ("lstm", "minilm")
+        ),
         *(
             sweep(
                 f"imagecaptioner2 {judge}",
@@ -107,7 +110,7 @@ def told(rows: pd.DataFrame, study: str) -> pd.Series:
 
 
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every captioner under four attackers."""
+    """Every captioner under every attacker."""
     table = pd.DataFrame({study: told(rows, study) for study in STUDIES})
     table.insert(0, "planted A→T", pd.Series(A_TO_T))
     return table.reindex([*A_TO_T, *OTHERS]).rename_axis("captioner")
