@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from functools import cache
 
+import pandas as pd
 import pytest
 
 from bias_pipeline.calibration.behaviour import (
@@ -36,6 +37,7 @@ from bias_pipeline.metrics.counting import (
 from bias_pipeline.metrics.language import quality
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Estimate
+from experiments.gender_score import planted
 from tests.tiny_models import tiny_weights
 
 SEEDS = (0, 12, 456, 789)
@@ -46,10 +48,13 @@ ATTACKERS: dict[str, tuple[str, ...]] = {
     "dbac": ("metric.positions=1", "metric.min_support=5"),
     "dpa": ("metric.labels=first", "metric.equalise=none", "metric.min_support=20"),
 }
+# What only real weights can show; a study has shown it, and claims are as it found them.
+MEASURED = "gender_score"
 LINES = [
     (behaviour, line, expected)
     for behaviour in BEHAVIOURS
     for line, expected in verdicts(behaviour, infos().values()).items()
+    if line != MEASURED or expected == "absent"
 ]
 
 
@@ -119,6 +124,18 @@ def test_a_metric_sees_what_the_table_says(behaviour: str, line: str, expected: 
         for speakers in (own.before, (own.planted, own.people))
     )
     assert verdict(before, planted) == expected, (before, planted)
+
+
+def test_a_language_models_metric_sees_what_was_measured() -> None:
+    rows = pd.read_csv(planted.ROWS)
+    found = {
+        behaviour: verdicts(behaviour, [infos()[MEASURED]])[MEASURED] for behaviour in BEHAVIOURS
+    }
+    assert found == dict(zip(rows["behaviour"], rows["verdict"], strict=True))
+
+
+def test_what_was_measured_is_of_todays_metric() -> None:
+    assert set(pd.read_csv(planted.ROWS)["version"]) == {infos()[MEASURED].version}
 
 
 @pytest.mark.parametrize("name", metric_names())

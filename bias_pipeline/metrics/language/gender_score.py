@@ -128,7 +128,17 @@ class GenderScore(CountingMetric):
         ours="the difference to people is",
         needs=("objects", WEIGHTS),
         cost=Cost(per_caption=0.1),
-        responses={"score": Response(absent=("neutral alone",))},
+        # As measured with the default models (experiments/gender_score/planted.py).
+        responses={
+            "score": Response(
+                moves=(
+                    *("object follows group", "group follows object", "tire and diaper"),
+                    *("negation", "synonym", "word order"),
+                ),
+                stays=("unlisted word", "women called men", "biased people"),
+                absent=("neutral alone", "neutral instead of wrong"),
+            )
+        },
         says={
             "score": "a language model expects its captions of the first group more than people's",
         },
