@@ -1,0 +1,106 @@
+"""What decides the Gender Score's visual context: annotations, people's words, or captioners'.
+
+Usage: python -m experiments.gender_score.contexts [DATA_ROOT OUTPUTS]
+
+With arguments everything is computed and context_rows.csv is written; without, the table is made
+from that. No classifier's weights were at hand, so beside the data set's objects stand two other
+sources of real detections, each a file with a confidence: how many of an image's human captions
+name an object, and how many of seven captioners do. All on the images whose objects the data set
+knows. Texts that whole.py scored under the same OUTPUTS are not scored again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from bias_pipeline.config import compose
+from bias_pipeline.metrics.seen import Seen
+from experiments.gender_score.reproduce import CAPTIONERS, PARTS
+from experiments.study import cell, markdown, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
+ANNOTATED, PEOPLE, MODELS = "annotations", "people's captions", "seven captioners"
+TOLD = ("score", "model", "human", "estimate:model", "estimate:human")
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """Rows of every captioner under every source."""
+    words = ("dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv")
+    votes = _votes(words)
+    named = f"captioner={','.join(CAPTIONERS)}"
+    found = [sweep(ANNOTATED, outputs, "metric=gender_score", named, *words)]
+    for source, own in votes.items():
+        path = outputs / f"context_{source.split()[0]}.json"
+        path.write_text(json.dumps(own), encoding="utf-8")
+        setting = f"metric.context={path}"
+        found.append(sweep(source, outputs, "metric=gender_score", setting, named, *words))
+    rows = pd.concat(found, ignore_index=True)
+    return rows[rows["part"].isin(TOLD)]
+
+
+def _votes(words: tuple[str, ...]) -> dict[str, list[dict[str, object]]]:
+    """Source to its detections, for the images whose objects are known."""
+    people: dict[tuple[str, str], float] = {}
+    models: dict[tuple[str, str], float] = defaultdict(float)
+    for name in CAPTIONERS:
+        one = compose.cell(["metric=cooccurrence", f"captioner={name}", *words])
+        metric = one.build("metric")
+        seen = Seen(one.corpus(), metric.attribute, None, metric.task, metric.exclude_tasks)
+        people |= _shares(seen, "human")
+        for pair, share in _shares(seen, "model").items():
+            models[pair] += share / len(CAPTIONERS)
+    return {
+        source: [
+            {"image_id": image, "label": label, "score": min(score, 1.0)}
+            for (image, label), score in sorted(found.items())
+        ]
+        for source, found in ((PEOPLE, people), (MODELS, models))
+    }
+
+
+def _shares(seen: Seen, side: str) -> dict[tuple[str, str], float]:
+    """Image and object to the share of the image's captions that name it."""
+    known = np.diff(seen.objects.indptr) > 0
+    named = sparse.coo_array(seen.by_image(side, seen.mentions(side).astype(float)))
+    share = named.data / seen.n_captions(side)[named.row]
+    ids = seen.corpus.ids
+    return {
+        (ids[row], seen.tasks[task]): float(own)
+        for row, task, own in zip(named.row, named.col, share, strict=True)
+        if known[row]
+    }
+
+
+def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
+    """A line a captioner, a column a source, per cent."""
+    own = rows[rows["part"] == part]
+    lines: dict[str, dict[str, object]] = {}
+    for name in CAPTIONERS:
+        found = own[own["captioner"] == name].set_index("study")
+        lines[name] = {source: cell(found.loc[source]) for source in (ANNOTATED, PEOPLE, MODELS)}
+    images = own.groupby("study")["n_images"].max()
+    lines["images"] = {source: int(images[source]) for source in (ANNOTATED, PEOPLE, MODELS)}
+    return pd.DataFrame(lines).T.rename_axis("captioner")
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        run(*map(Path, arguments)).to_csv(ROWS, index=False, float_format="%.5g")
+    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    text = "".join(
+        f"## {PARTS[part][0].upper()}{PARTS[part][1:]} (per cent)\n\n{markdown(table(rows, part))}\n"
+        for part in TOLD
+    )
+    PAGE.write_text(f"# Context by source\n\nMade by `contexts.py`; do not edit.\n\n{text}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
