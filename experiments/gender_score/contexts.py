@@ -28,6 +28,7 @@ from experiments.study import cell, markdown, sweep
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
 ANNOTATED, PEOPLE, MODELS = "annotations", "people's captions", "seven captioners"
+FILES = {PEOPLE: "people", MODELS: "captioners"}
 TOLD = ("score", "model", "human", "estimate:model", "estimate:human")
 
 
@@ -38,7 +39,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     named = f"captioner={','.join(CAPTIONERS)}"
     found = [sweep(ANNOTATED, outputs, "metric=gender_score", named, *words)]
     for source, own in votes.items():
-        path = outputs / f"context_{source.split()[0]}.json"
+        path = outputs / f"context_{FILES[source]}.json"
         path.write_text(json.dumps(own), encoding="utf-8")
         setting = f"metric.context={path}"
         found.append(sweep(source, outputs, "metric=gender_score", setting, named, *words))
@@ -95,9 +96,10 @@ def main(arguments: list[str]) -> None:
     if arguments:
         run(*map(Path, arguments)).to_csv(ROWS, index=False, float_format="%.5g")
     rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    titles = {part: PARTS[part][0].upper() + PARTS[part][1:] for part in TOLD}
     text = "".join(
-        f"## {PARTS[part][0].upper()}{PARTS[part][1:]} (per cent)\n\n{markdown(table(rows, part))}\n"
-        for part in TOLD
+        f"## {title} (per cent)\n\n{markdown(table(rows, part))}\n"
+        for part, title in titles.items()
     )
     PAGE.write_text(f"# Context by source\n\nMade by `contexts.py`; do not edit.\n\n{text}")
 
