@@ -28,7 +28,8 @@ LEARNT = (
     "trainer.max_epochs=50",
 )  # fmt: skip
 JUDGED = ("--n-images", "2000")
-CELL = ("metric=imagecaptioner2", "dataset=coco", "seeds=3", "logger=csv", "metric.leaks=[]")
+SEEN = ("dataset=coco", "seeds=3", "logger=csv")
+CELL = ("metric=imagecaptioner2", "metric.leaks=[]", *SEEN)
 # Words that captions of scenes hold, so that a captioner can be asked with them.
 ANSWERS = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
 PROMPTS = {
@@ -37,6 +38,11 @@ PROMPTS = {
 }
 FRESH = "SAT, trained afresh"
 PARTS = {"score": "difference", "model": "its captions", "human": "people's captions"}
+# What the captions say by themselves: of whom they speak, and LIC with n-grams.
+TEXT = {
+    "group_accuracy": {"group:male": "men named rightly", "group:female": "women named rightly"},
+    "lic": {"score": "LIC"},
+}
 
 
 def run(outputs: Path) -> pd.DataFrame:
@@ -53,16 +59,19 @@ def run(outputs: Path) -> pd.DataFrame:
         )
         captions = outputs / f"fitted_to_{name}.json"
         _once(captions, "caption", "--gather", str(written), "--to", str(captions))
-    common = [*CELL, *_data(drawn), *(f"paths.cache={outputs / 'cache'}",)]
-    common.append("captioner=" + ",".join(str(outputs / f"fitted_to_{n}.json") for n in PLANTED))
-    found = [sweep(FRESH, outputs, "encoder=sat", *common)]
+    captioners = ",".join(str(outputs / f"fitted_to_{name}.json") for name in PLANTED)
+    given = (*_data(drawn), f"captioner={captioners}")
+    found = [sweep(name, outputs, f"metric={name}", *SEEN, *given) for name in TEXT]
+    common = (*CELL, *given, f"paths.cache={outputs / 'cache'}")
+    found.append(sweep(FRESH, outputs, "encoder=sat", *common))
     for judge, model in models.items():
         for prompt, template in PROMPTS.items():
             own = ("encoder=hf", f"encoder.model={model}", "encoder.batch_size=128", *ANSWERS)
             template = f'encoder.prompt.template="{template}"'
             found.append(sweep(f"{judge}, {prompt}", outputs, *own, template, *common))
     rows = pd.concat(found, ignore_index=True)
-    return rows[rows["part"].isin(PARTS)]
+    told = {*PARTS, *(part for parts in TEXT.values() for part in parts)}
+    return rows[rows["part"].isin(told)]
 
 
 def _once(path: Path, *words: str) -> None:
@@ -91,7 +100,7 @@ def _data(drawn: Path) -> list[str]:
 def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     """A line a judge, a column a captioner, per cent."""
     own = rows[rows["part"] == part].set_index(["study", "captioner"])
-    judges = list(dict.fromkeys(rows["study"]))
+    judges = [judge for judge in dict.fromkeys(rows["study"]) if judge not in TEXT]
     lines = {
         judge: {name: cell(own.loc[judge, f"fitted_to_{name}"]) for name in PLANTED}
         for judge in judges
@@ -99,9 +108,21 @@ def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     return pd.DataFrame(lines).T.rename_axis("judge")
 
 
+def of_text(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line a number, a column a captioner, per cent."""
+    own = rows.set_index(["study", "part", "captioner"])
+    lines = {
+        title: {name: cell(own.loc[metric, part, f"fitted_to_{name}"]) for name in PLANTED}
+        for metric, parts in TEXT.items()
+        for part, title in parts.items()
+    }
+    return pd.DataFrame(lines).T.rename_axis("captions")
+
+
 def write(rows: pd.DataFrame) -> None:
     """Write the page."""
-    text = "".join(
+    text = f"## What captions say (per cent)\n\n{markdown(of_text(rows))}\n"
+    text += "".join(
         f"## {title[0].upper()}{title[1:]} (per cent)\n\n{markdown(table(rows, part))}\n"
         for part, title in PARTS.items()
     )
