@@ -28,8 +28,10 @@ from experiments.study import cell, markdown, sweep
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
 ANNOTATED, PEOPLE, MODELS = "annotations", "people's captions", "seven captioners"
+SOURCES = (ANNOTATED, PEOPLE, MODELS)
 FILES = {PEOPLE: "people", MODELS: "captioners"}
-TOLD = ("score", "model", "human", "estimate:model", "estimate:human")
+# Part to that of people beside it.
+TOLD = {"score": "", "model": "human", "estimate:model": "estimate:human"}
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
@@ -44,7 +46,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
         setting = f"metric.context={path}"
         found.append(sweep(source, outputs, "metric=gender_score", setting, named, *words))
     rows = pd.concat(found, ignore_index=True)
-    return rows[rows["part"].isin(TOLD)]
+    return rows[rows["part"].isin([*TOLD, *TOLD.values()])]
 
 
 def _votes(words: tuple[str, ...]) -> dict[str, list[dict[str, object]]]:
@@ -82,14 +84,17 @@ def _shares(seen: Seen, side: str) -> dict[tuple[str, str], float]:
 
 def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     """A line a captioner, a column a source, per cent."""
-    own = rows[rows["part"] == part]
-    lines: dict[str, dict[str, object]] = {}
-    for name in CAPTIONERS:
-        found = own[own["captioner"] == name].set_index("study")
-        lines[name] = {source: cell(found.loc[source]) for source in (ANNOTATED, PEOPLE, MODELS)}
-    images = own.groupby("study")["n_images"].max()
-    lines["images"] = {source: int(images[source]) for source in (ANNOTATED, PEOPLE, MODELS)}
+    lines = {name: _line(rows, part, name) for name in CAPTIONERS}
+    if people := TOLD[part]:  # the same beside every captioner
+        lines["people"] = _line(rows, people, CAPTIONERS[0])
+    images = rows[rows["part"] == part].groupby("study")["n_images"].max()
+    lines["images"] = {source: str(images[source]) for source in SOURCES}
     return pd.DataFrame(lines).T.rename_axis("captioner")
+
+
+def _line(rows: pd.DataFrame, part: str, captioner: str) -> dict[str, str]:
+    own = rows[(rows["part"] == part) & (rows["captioner"] == captioner)].set_index("study")
+    return {source: cell(own.loc[source]) for source in SOURCES}
 
 
 def main(arguments: list[str]) -> None:
