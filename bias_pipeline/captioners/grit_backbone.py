@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from bias_pipeline.captioners.backbones import (
     PixelInputs,
     pictures_of,
 )
-from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import IntArray
 from bias_pipeline.errors import ResourceError
@@ -24,13 +23,13 @@ from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import GritSize
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.pixels import Filling, kept_table, pixel_table, read_pixels
+from bias_pipeline.vision.pixels import pixel_table
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 VERSION = 1  # raise it whenever anything changes that the released detector sees
-TOGETHER = 8  # pictures that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -101,10 +100,13 @@ class ReleasedBackbone(PictureBackbone):
 
     def read(self, data: Labelled) -> VisualInputs:
         """Grid and regions of each picture."""
+        from bias_pipeline.inference.regions import regions_of
+
         pictures = pictures_of(data)
-        key = f"grit {self.spec} {pictures.digest}"
-        table = kept_table(self.cache, key, lambda: self._seen(pictures))
-        return VisualInputs(table, self.size)
+        name = self.path.name
+        return VisualInputs(
+            regions_of(pictures, self.cache, self.spec, name, self._eyes), self.size
+        )
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network that passes on what was seen."""
@@ -113,32 +115,42 @@ class ReleasedBackbone(PictureBackbone):
 
         return Passed(self.size)
 
-    def _seen(self, pictures: Pictures) -> Filling:
-        """Grid and regions of pictures, end to end, some pictures at a time."""
-        import torch
+    def _eyes(self) -> _Eyes:
+        return _Eyes(self.size, self.path, device_of(self.device))
 
+
+class _Eyes:
+    """A released detector that looks at pictures.
+
+    Args:
+        size: of all parts.
+        path: of its weights.
+        device: where to look.
+
+    Raises:
+        BiasPipelineError: if the file is broken or of another size.
+    """
+
+    together: ClassVar[int] = 8  # pictures that are looked at at once
+
+    def __init__(self, size: GritSize, path: Path, device: torch.device) -> None:
         from bias_pipeline.models.grit.checkpoint import load_detector, read_checkpoint
         from bias_pipeline.models.grit.detector import Detector
 
-        net, device = Detector(self.size), device_of(self.device)
-        load_detector(net, read_checkpoint(self.path), f"encoder.size={self.size.name}")
-        net.to(device).eval()
+        self.side, self._device = size.side, device
+        self._net = Detector(size)
+        load_detector(self._net, read_checkpoint(path), f"encoder.size={size.name}")
+        self._net.to(device).eval()
 
-        def look(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
-            turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
-            with torch.inference_mode():
-                seen = net(turned.to(device))
-            flat = torch.cat([own.flatten(1) for own in seen], dim=1)
-            return flat.to(torch.float16).cpu().numpy()
+    def look(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
+        """(B, G * D + R * C) grid and regions of B pictures, end to end."""
+        import torch
 
-        def parts() -> Iterator[npt.NDArray[np.float16]]:
-            for start in range(0, len(pictures), TOGETHER):
-                rows = range(start, min(start + TOGETHER, len(pictures)))
-                yield look(np.stack([read_pixels(pictures, row, side) for row in rows]))
-
-        side = self.size.side
-        n_numbers = look(np.zeros((1, side, side, 3), np.uint8)).shape[1]
-        return Filling((len(pictures), n_numbers), np.float16, parts())
+        turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
+        with torch.inference_mode():
+            seen = self._net(turned.to(self._device))
+        flat = torch.cat([own.flatten(1) for own in seen], dim=1)
+        return flat.to(torch.float16).cpu().numpy()
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.captioners.backbones import BackboneInputs, PictureBackbone, pictures_of
-from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import IntArray
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.models.timm_networks import TimmModel, TimmRegions, find_timm
+from bias_pipeline.models.timm_networks import TimmRegions, find_timm
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.pixels import Filling, kept_table, read_pixels
 
 if TYPE_CHECKING:
     from torch import nn
 
 VERSION = 1  # raise it whenever any region changes
-TOGETHER = 32  # pictures that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,17 @@ class TimmBackbone(PictureBackbone):
 
     def read(self, data: Labelled) -> RegionInputs:
         """The regions of each picture."""
+        from bias_pipeline.inference.regions import regions_of
+
         pictures, model = pictures_of(data), find_timm(self.model)
-        key = f"regions {self.spec} {pictures.digest}"
-        return RegionInputs(
-            kept_table(self.cache, key, lambda: _regions(model, self.device, pictures))
+        found = regions_of(
+            pictures,
+            self.cache,
+            self.spec,
+            self.model,
+            lambda: TimmRegions(model, device_of(self.device)),
         )
+        return RegionInputs(found)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network that passes regions on."""
@@ -65,21 +68,6 @@ class TimmBackbone(PictureBackbone):
         from bias_pipeline.captioners.backbone_nets import Passed
 
         return Passed(inputs.table.shape[2])
-
-
-def _regions(model: TimmModel, device: str, pictures: Pictures) -> Filling:
-    """The regions of pictures, some pictures at a time."""
-    network = TimmRegions(model, device_of(device))
-    nothing = np.zeros((1, model.side, model.side, 3), np.uint8)
-    shape = (len(pictures), *network.regions(nothing).shape[1:])
-
-    def parts() -> Iterator[npt.NDArray[np.float16]]:
-        for start in range(0, len(pictures), TOGETHER):
-            rows = range(start, min(start + TOGETHER, len(pictures)))
-            pixels = np.stack([read_pixels(pictures, row, model.side) for row in rows])
-            yield network.regions(pixels).astype(np.float16)
-
-    return Filling(shape, np.float16, parts())
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,6 +169,10 @@ class Pictures:
             told += f"\nedit {sorted(edit.spec.items())!r}"
         return hashlib.sha256(told.encode()).hexdigest()
 
+    def shown(self, row: int) -> str:
+        """SHA-256 (hex) of all that is seen of one picture."""
+        return self.take(np.array([row])).digest
+
     def copies(self) -> Iterator[IntArray]:
         """Rows of equal files, each set of two or more; only files of one size are read."""
         sized: dict[int, list[int]] = {}

@@ -10,8 +10,6 @@ import hashlib
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import Model, describe_share
 from bias_pipeline.inference.texts import FloatArray, known_names, vectors_of_names
@@ -46,5 +44,5 @@ def answers_to(
 
 
 def _name(question: Question) -> str:
-    shown = question.pictures.take(np.array([question.row])).digest
+    shown = question.pictures.shown(question.row)
     return hashlib.sha256(repr((shown, question.before, question.follows)).encode()).hexdigest()

@@ -45,7 +45,8 @@ class Block:
     Attributes:
         ids: the N images.
         stamps: (N,) what changes when the content of an image does.
-        values: (N,) a text, or a float32 vector of D numbers, or None where there is a reason.
+        values: (N,) a text, or a float32 or float16 vector of D numbers, or None where there is a
+            reason.
         reasons: (N,) why there is no value, None where there is one.
     """
 
@@ -281,13 +282,15 @@ def _column(values: Sequence[Any]) -> pa.Array:
     first = next((value for value in values if value is not None), None)
     if first is None or isinstance(first, str):
         return pa.array(values, pa.string())
-    return pa.array(values, pa.list_(pa.float32(), len(first)))
+    half = getattr(first, "dtype", None) == "float16"
+    kind = pa.float16() if half else pa.float32()
+    return pa.array(values, pa.list_(kind, len(first)))
 
 
-def vectors_of(column: Any) -> npt.NDArray[np.float32]:
-    """(N, D) a column of vectors."""
+def vectors_of(column: Any) -> npt.NDArray[np.floating]:
+    """(N, D) a column of vectors, in the precision in which they were put."""
     own = column.combine_chunks()
-    found: npt.NDArray[np.float32] = own.flatten().to_numpy().reshape(len(own), -1)
+    found: npt.NDArray[np.floating] = own.flatten().to_numpy().reshape(len(own), -1)
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -124,19 +124,32 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> FloatArray:
         KeyError: if one is not there.
     """
     place = {name: row for row, name in enumerate(wanted)}
-    left, found = set(place), np.empty((0, 0), np.float32)
+    found = np.empty((0, 0), np.float32)
+    for names, vectors in vectors_by_block(wanted, store):
+        if not found.size:
+            found = np.empty((len(wanted), vectors.shape[1]), np.float32)
+        found[[place[name] for name in names]] = vectors
+    return found
+
+
+def vectors_by_block(
+    wanted: Sequence[str], store: BlockStore
+) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
+    """Those of N distinct names that a block holds, and their vectors (B, D), block by block.
+
+    Raises:
+        KeyError: at the end, if one is nowhere.
+    """
+    left = set(wanted)
     for path, names in store.index().items():
         rows = [row for row, name in enumerate(names) if name in left]
         table = store.table(path) if rows else None
         if table is not None:
-            vectors = vectors_of(table["value"])
-            if not found.size:
-                found = np.empty((len(wanted), vectors.shape[1]), np.float32)
-            found[[place[names[row]] for row in rows]] = vectors[rows]
-            left -= {names[row] for row in rows}
+            own = [names[row] for row in rows]
+            yield own, vectors_of(table["value"])[rows]
+            left -= set(own)
     if left:
-        raise KeyError(f"{store.folder} lacks {len(left)} of {len(place)} texts")
-    return found
+        raise KeyError(f"{store.folder} lacks {len(left)} of {len(wanted)} vectors")
 
 
 def known_names(store: BlockStore) -> set[str]:

@@ -89,7 +89,7 @@ def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
     """
     key = f"pixels {VERSION} {side} {pictures.digest}"
     shape = (len(pictures), side, side, 3)
-    rows = (read_pixels(pictures, row, side)[None] for row in range(len(pictures)))
+    rows = ((row, read_pixels(pictures, row, side)) for row in range(len(pictures)))
     return kept_table(cache, key, lambda: Filling(shape, np.uint8, rows))
 
 
@@ -99,12 +99,12 @@ class Filling(NamedTuple):
     Attributes:
         shape: of the table.
         kind: of its numbers.
-        parts: its rows in order, some at a time.
+        rows: each row's number and what stands there, in any order.
     """
 
     shape: tuple[int, ...]
     kind: type[np.generic]
-    parts: Iterable[npt.NDArray[Any]]
+    rows: Iterable[tuple[int, npt.NDArray[Any]]]
 
 
 def kept_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
@@ -121,7 +121,7 @@ def kept_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)
-        _fill(table, filling.parts)
+        _fill(table, filling.rows)
         return table
     path = Path(cache) / f"{hashlib.sha256(key.encode()).hexdigest()}.npy"
     if not path.is_file():
@@ -135,7 +135,7 @@ def _write(path: Path, filling: Filling) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         table = np.lib.format.open_memmap(draft, mode="w+", dtype=filling.kind, shape=filling.shape)
-        _fill(table, filling.parts)
+        _fill(table, filling.rows)
         table.flush()
         draft.replace(path)
     except OSError as error:
@@ -145,10 +145,8 @@ def _write(path: Path, filling: Filling) -> None:
             draft.unlink()
 
 
-def _fill(table: npt.NDArray[Any], parts: Iterable[npt.NDArray[Any]]) -> None:
+def _fill(table: npt.NDArray[Any], rows: Iterable[tuple[int, npt.NDArray[Any]]]) -> None:
     with bar("pictures"):
-        start = 0
-        for part in track(parts, len(table)):
-            table[start : start + len(part)] = part
-            start += len(part)
+        for row, own in track(rows, len(table)):
+            table[row] = own
             stopping.stop_if_requested()

@@ -1,0 +1,93 @@
+"""What frozen networks see in pictures: each picture once, whoever asks, however often killed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
+from bias_pipeline.inference.regions import regions_of
+
+N = 250  # some blocks
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A picture of one shade."""
+
+    shade: int
+
+    @property
+    def digest(self) -> str:
+        return f"plain {self.shade}"
+
+    def draw(self, side: int) -> Drawn:
+        return Drawn(np.full((side, side, 3), self.shade, np.uint8), ())
+
+
+@dataclass
+class Eyes:
+    """Sees a shade as two regions, and gets tired."""
+
+    tired_after: int = 10**6
+    side: int = 4
+    together: int = 16
+    seen: list[int] = field(default_factory=list)
+
+    def look(self, pixels: Pixels) -> np.ndarray:
+        if len(self.seen) >= self.tired_after:
+            raise RuntimeError("tired")
+        shades = pixels[:, 0, 0, 0]
+        self.seen += shades[shades > 0].tolist()  # what is black only tells the shape
+        return np.stack([shades, shades * 2.0], axis=1)[:, :, None].astype(np.float16)
+
+
+def pictures(*shades: int) -> Pictures:
+    return Pictures(tuple(map(Plain, shades)))
+
+
+def looked(cache: Path | None, own: Pictures, eyes: Eyes, **settings: object) -> np.ndarray:
+    return np.array(
+        regions_of(own, cache and str(cache), {"eyes": 1, **settings}, "eyes", lambda: eyes)
+    )
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_each_row_is_what_is_seen_in_its_picture(tmp_path: Path, kept: bool) -> None:
+    found = looked(tmp_path if kept else None, pictures(3, 7, 3), Eyes())
+    assert found.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
+
+
+def test_half_precision_is_kept_as_it_is(tmp_path: Path) -> None:
+    assert looked(tmp_path, pictures(3), Eyes()).dtype == np.float16
+
+
+def test_another_set_of_pictures_finds_what_it_shares(tmp_path: Path) -> None:
+    looked(tmp_path, pictures(1, 2, 3), Eyes())
+    eyes = Eyes()
+    looked(tmp_path, pictures(4, 3, 2), eyes)
+    assert eyes.seen == [4]
+
+
+def test_a_picture_that_stands_twice_is_seen_once(tmp_path: Path) -> None:
+    eyes = Eyes()
+    looked(tmp_path, pictures(5, 5, 5), eyes)
+    assert eyes.seen == [5]
+
+
+def test_other_settings_see_anew(tmp_path: Path) -> None:
+    looked(tmp_path, pictures(1), Eyes())
+    eyes = Eyes()
+    looked(tmp_path, pictures(1), eyes, version=2)
+    assert eyes.seen == [1]
+
+
+def test_a_killed_job_goes_on_where_it_was(tmp_path: Path) -> None:
+    own, first, second = pictures(*range(1, N + 1)), Eyes(tired_after=N - 20), Eyes()
+    with pytest.raises(RuntimeError, match="tired"):
+        looked(tmp_path, own, first)
+    looked(tmp_path, own, second)
+    assert 0 < len(second.seen) < N
