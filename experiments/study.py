@@ -166,10 +166,14 @@ def beyond_chance(found: pd.DataFrame) -> pd.DataFrame:
 
 def write_results(study: Path, tables: Mapping[str, str]) -> None:
     """Write ``RESULTS.md``: title to text."""
-    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
-    (study / "RESULTS.md").write_text(
-        f"# Results\n\nMade by `reproduce.py`; do not edit.\n\n{text}"
-    )
+    write_page(study / "RESULTS.md", "Results", "reproduce.py", tables)
+
+
+def write_page(path: Path, title: str, script: str, tables: Mapping[str, str]) -> None:
+    """Write a page that a script makes of numbers: title to text."""
+    text = "".join(f"## {name}\n\n{body}\n" for name, body in tables.items())
+    made = f"Made by `{Path(script).name}`; do not edit."
+    path.write_text(f"# {title}\n\n{made}\n\n{text}")
 
 
 def pyplot(study: str):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "debiased_rows.csv", HERE / "DEBIASED.md"
@@ -50,12 +50,12 @@ def table(rows: pd.DataFrame, masking: str, part: str) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the page."""
-    text = "".join(
-        f"## {title}, masking={masking} (per cent)\n\n{markdown(table(rows, masking, part))}\n"
+    tables = {
+        f"{title}, masking={masking} (per cent)": markdown(table(rows, masking, part))
         for masking in MASKINGS
         for part, title in PARTS.items()
-    )
-    PAGE.write_text(f"# Debiased encoders\n\nMade by `debiased.py`; do not edit.\n\n{text}")
+    }
+    write_page(PAGE, "Debiased encoders", __file__, tables)
 
 
 def main(arguments: list[str]) -> None:

@@ -23,7 +23,7 @@ from scipy import sparse
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.seen import Seen
 from experiments.gender_score.reproduce import CAPTIONERS, PARTS
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
@@ -102,11 +102,8 @@ def main(arguments: list[str]) -> None:
         run(*map(Path, arguments)).to_csv(ROWS, index=False, float_format="%.5g")
     rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
     titles = {part: PARTS[part][0].upper() + PARTS[part][1:] for part in TOLD}
-    text = "".join(
-        f"## {title} (per cent)\n\n{markdown(table(rows, part))}\n"
-        for part, title in titles.items()
-    )
-    PAGE.write_text(f"# Context by source\n\nMade by `contexts.py`; do not edit.\n\n{text}")
+    tables = {f"{title} (per cent)": markdown(table(rows, part)) for part, title in titles.items()}
+    write_page(PAGE, "Context by source", __file__, tables)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, markdown, sweep, write_page
 from experiments.turned import change_table, changes, overrides
 
 HERE = Path(__file__).resolve().parent
@@ -68,8 +68,7 @@ def main(arguments: list[str]) -> None:
         "Scores (per cent)": markdown(score_table(rows)),
         "A dial turned, less not turned (points)": change_table(pd.read_csv(CHANGES), [*STUDIES]),
     }
-    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
-    PAGE.write_text(f"# What the scores follow\n\nMade by `dials.py`; do not edit.\n\n{text}")
+    write_page(PAGE, "What the scores follow", __file__, tables)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from bias_pipeline.report.content import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named
 from experiments.imagecaptioner2.reproduce import ONE, told
-from experiments.study import markdown, part, published, sweep
+from experiments.study import markdown, part, published, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, AGREEMENTS = HERE / "annotated_rows.csv", HERE / "annotated_agreements.csv"
@@ -167,10 +167,7 @@ def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
         tables[f"{of}: how alike captioners are ranked"] = markdown(
             agreement_table(found, attribute), 3
         )
-    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
-    PAGE.write_text(
-        f"# Annotations instead of pixels\n\nMade by `annotated.py`; do not edit.\n\n{text}"
-    )
+    write_page(PAGE, "Annotations instead of pixels", __file__, tables)
 
 
 def main(arguments: list[str]) -> None:

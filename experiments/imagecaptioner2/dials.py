@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.imagecaptioner2.reproduce import ONE, told
-from experiments.study import markdown, sweep
+from experiments.study import markdown, sweep, write_page
 from experiments.turned import change_table, changes, overrides
 
 HERE = Path(__file__).resolve().parent
@@ -51,8 +51,7 @@ def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
         "Scores (per cent)": markdown(score_table(rows)),
         "A dial turned, less not turned (points)": change_table(found, list(ATTACKERS)),
     }
-    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
-    PAGE.write_text(f"# What the scores follow\n\nMade by `dials.py`; do not edit.\n\n{text}")
+    write_page(PAGE, "What the scores follow", __file__, tables)
 
 
 def main(arguments: list[str]) -> None:

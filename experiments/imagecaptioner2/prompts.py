@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.imagecaptioner2.reproduce import COMMON
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "prompt_rows.csv", HERE / "PROMPTS.md"
@@ -59,8 +59,7 @@ def write(rows: pd.DataFrame) -> None:
         "Probability of the true group, model captions (per cent)": table(rows, "model"),
         "The prompts": words.map(lambda own: f"`{own}`"),
     }
-    text = "".join(f"## {title}\n\n{markdown(own)}\n" for title, own in tables.items())
-    PAGE.write_text(f"# Prompts\n\nMade by `prompts.py`; do not edit.\n\n{text}")
+    write_page(PAGE, "Prompts", __file__, {title: markdown(own) for title, own in tables.items()})
 
 
 def main(outputs: str | None = None) -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 from experiments.imagecaptioner2.reproduce import ONE, told
-from experiments.study import markdown, part, published, sweep
+from experiments.study import markdown, part, published, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "real_rows.csv", HERE / "REAL.md"
@@ -140,8 +140,7 @@ def write(rows: pd.DataFrame) -> None:
         "Masks (per cent)": markdown(mask_table(rows)),
         "Scores under other masks": markdown(mask_agreement(rows), 3),
     }
-    text = "".join(f"## {title}\n\n{body}\n" for title, body in tables.items())
-    PAGE.write_text(f"# Real captioners\n\nMade by `real.py`; do not edit.\n\n{text}")
+    write_page(PAGE, "Real captioners", __file__, tables)
 
 
 def main(arguments: list[str]) -> None:

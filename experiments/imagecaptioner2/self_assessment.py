@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "self_rows.csv", HERE / "SELF.md"
@@ -121,12 +121,10 @@ def of_text(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the page."""
-    text = f"## What captions say (per cent)\n\n{markdown(of_text(rows))}\n"
-    text += "".join(
-        f"## {title[0].upper()}{title[1:]} (per cent)\n\n{markdown(table(rows, part))}\n"
-        for part, title in PARTS.items()
-    )
-    PAGE.write_text(f"# Self-assessment\n\nMade by `self_assessment.py`; do not edit.\n\n{text}")
+    tables = {"What captions say (per cent)": markdown(of_text(rows))}
+    for part, title in PARTS.items():
+        tables[f"{title[0].upper()}{title[1:]} (per cent)"] = markdown(table(rows, part))
+    write_page(PAGE, "Self-assessment", __file__, tables)
 
 
 def main(outputs: str | None = None) -> None:

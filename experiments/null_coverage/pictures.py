@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -22,6 +21,7 @@ from experiments.null_coverage.reproduce import (
     coverage_table,
     shuffled,
     told,
+    trial_rows,
 )
 from experiments.study import markdown
 
@@ -63,11 +63,7 @@ def write(rows: pd.DataFrame) -> None:
 
 
 def main(trials: str | None = None) -> None:
-    if trials is not None:
-        with TemporaryDirectory() as scratch:
-            rows = pd.DataFrame(run(int(trials), scratch))
-        rows.to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS))
+    write(trial_rows(run, ROWS, trials))
 
 
 if __name__ == "__main__":

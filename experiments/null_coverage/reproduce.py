@@ -9,7 +9,7 @@ from the rows.csv that is there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -124,12 +124,19 @@ def write(rows: pd.DataFrame) -> None:
     (HERE / "RESULTS.md").write_text(text.rstrip("\n") + "\n")
 
 
-def main(trials: str | None = None) -> None:
+def trial_rows(
+    run: Callable[[int, str], Iterable[dict[str, object]]], path: Path, trials: str | None
+) -> pd.DataFrame:
+    """The lines of a file; computed anew if trials are asked for."""
     if trials is not None:
         with TemporaryDirectory() as scratch:
             rows = pd.DataFrame(run(int(trials), scratch))
-        rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
-    write(pd.read_csv(HERE / "rows.csv"))
+        rows.to_csv(path, index=False, float_format="%.5g")
+    return pd.read_csv(path)
+
+
+def main(trials: str | None = None) -> None:
+    write(trial_rows(run, HERE / "rows.csv", trials))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.stats.bootstrap import Estimate, against
-from experiments.null_coverage.reproduce import COMMON, HERE, SEEDS, coverage_table, shuffled
+from experiments.null_coverage.reproduce import (
+    COMMON,
+    HERE,
+    SEEDS,
+    coverage_table,
+    shuffled,
+    trial_rows,
+)
 from experiments.study import markdown
 
 ROWS, PAGE = HERE / "retrieval.csv", HERE / "RETRIEVAL.md"
@@ -80,11 +86,7 @@ def write(rows: pd.DataFrame) -> None:
 
 
 def main(trials: str | None = None) -> None:
-    if trials is not None:
-        with TemporaryDirectory() as scratch:
-            rows = pd.DataFrame(run(int(trials), scratch))
-        rows.to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS))
+    write(trial_rows(run, ROWS, trials))
 
 
 if __name__ == "__main__":
