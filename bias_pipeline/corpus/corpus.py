@@ -99,6 +99,8 @@ class Corpus(Remembering, Sequence[Record]):
         blank_counts: side to (N,) int64, how many of each image's captions were blank
             (:func:`is_blank`); they are absent.
         tables: name to lines of what transforms tell of their work; no part of the digest.
+        shown_under: the terms under which its pictures may be shown to others; empty: they may
+            not. No part of the digest.
     """
 
     dataset: str
@@ -116,6 +118,7 @@ class Corpus(Remembering, Sequence[Record]):
     file: str = ""
     blank_counts: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    shown_under: str = ""
 
     @classmethod
     def build(

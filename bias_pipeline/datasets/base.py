@@ -15,9 +15,16 @@ from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, d
 
 
 class Dataset(Configurable, ABC):
-    """Files on disk that become a corpus."""
+    """Files on disk that become a corpus.
+
+    Attributes:
+        name: as in ``dataset=``.
+        shown_under: the terms under which its pictures may be shown to others, and whom to name
+            beside them. Empty: nobody has said that they may, so no report holds them.
+    """
 
     name: str
+    shown_under: str = ""
 
     @abstractmethod
     def captioners(self) -> Sequence[str]:
@@ -64,6 +71,7 @@ class Dataset(Configurable, ABC):
                 :func:`~bias_pipeline.corpus.intersection.joined`.
         """
         own = joined([self.load(captioner, own) for own in attribute.singles], attribute, limit)
+        own = replace(own, shown_under=self.shown_under)
         further, notes = {}, []
         for other in others:
             if other.name == attribute.name or self.name not in other.labels:

@@ -74,6 +74,8 @@ class CocoDataset(Dataset):
         label_column: the column of the attribute's labels.
         label_map: label to group, or to a known label of no group ("Unsure"), beside those that
             the attribute knows; or the same as texts, ``"M=male"``.
+        shown_under: the terms under which the pictures may be shown to others, such as "our own,
+            with the consent of those in them"; None: no report holds them.
     """
 
     name = "coco"
@@ -101,8 +103,9 @@ class CocoDataset(Dataset):
         human_caption_column: str | None = None,
         label_column: str | None = None,
         label_map: LabelWords | None = None,
+        shown_under: str | None = None,
     ) -> None:
-        self.root = Path(root)
+        self.root, self.shown_under = Path(root), shown_under or ""
         usual = attributes is None
         self.files = {
             "attributes": self._file(attributes, "attributes/images_val2014.csv", usual),

@@ -30,6 +30,7 @@ class FairFaceDataset(PeopleDataset):
     name = "fairface"
     columns: ClassVar[tuple[str, ...]] = ("age", "gender", "race")
     terms: ClassVar[str] = "FairFace is CC BY 4.0"
+    shown_under = "FairFace by Karkkainen and Joo 2021, CC BY 4.0; cut and made smaller"
 
     def __init__(
         self, root: str, part: Literal["train", "val", "all"] = "all", strict: bool = True

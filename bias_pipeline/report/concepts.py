@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from bias_pipeline.errors import DataError
+from bias_pipeline.io.extras import CLOUDS
+from bias_pipeline.report.clouds import cloud
 from bias_pipeline.report.figures import Bar, Plot, bars
+from bias_pipeline.report.grids import Grid, grid_of
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 
 CONCEPTS = "concepts"  # the table's name
+RETRIEVED = "retrieved"  # that of the pictures they retrieve first
+MOST_CLOUDS = 7  # groups of which clouds are drawn
 ENDS = 10  # queries that are drawn, of the least and of the most alike
 _SHARE = "share:"
 _COLUMNS = {"concept", "query", "fairness", "ci_low", "ci_high", "p_holm"}
@@ -30,27 +36,82 @@ def concept_sections(
             damaged.append(f"{error}. Its queries are not shown")
             continue
         groups = [key.removeprefix(_SHARE) for key in (lines or [{}])[0] if key.startswith(_SHARE)]
-        if lines and groups and lines[0].keys() >= _COLUMNS:
-            sections.append(_section(result, lines, groups))
+        if not (lines and groups and lines[0].keys() >= _COLUMNS):
+            continue
+        try:
+            grid = grid_of(store.table(result.run_id, RETRIEVED), f"{_title(result)}: pictures")
+        except DataError as error:
+            damaged.append(f"{store.root / result.run_id / RETRIEVED}.csv: {error}")
+            grid = None
+        sections.append(_section(result, lines, groups, grid))
     return sections, damaged
 
 
-def _section(result: Result, lines: Sequence[Line], groups: Sequence[str]) -> Section:
+def _title(result: Result) -> str:
     row = result.rows[0]
     apart = ", ".join(f"{key}={value}" for key, value in result.settings.items())
-    title = ", ".join(filter(None, (f"Queries by {row.attribute}", row.dataset, apart)))
+    return ", ".join(filter(None, (f"Queries by {row.attribute}", row.dataset, apart)))
+
+
+def _section(
+    result: Result, lines: Sequence[Line], groups: Sequence[str], grid: Grid | None
+) -> Section:
+    title, clouds = _title(result), _clouds(_title(result), lines, groups)
     texts = [
         "Whom each query retrieves, the least alike first. Intervals resample images; p is Holm's "
-        "over all queries."
+        "over all queries.",
+        _of_pictures(result, grid),
+        _of_clouds(clouds, groups),
     ]
     return Section(
         title=title,
         texts=texts,
-        figures=[_figure(title, lines, groups)],
+        figures=[_figure(title, lines, groups), *([grid] if grid else []), *clouds],
         sheets=[_sheet(lines, groups)],
-        metrics=[row.metric],
+        metrics=[result.rows[0].metric],
         chapter="Queries",
     )
+
+
+def _of_pictures(result: Result, grid: Grid | None) -> str:
+    """What the grid shows and under which terms, or why there is none."""
+    audit = result.manifest.get("audit")
+    terms = audit.get("shown_under") if isinstance(audit, Mapping) else None
+    if grid is not None:
+        return (
+            "Pictures: those that the queries at either end retrieve first, the nearest first, as "
+            f"the model saw them, with the first seed. They are shown under these terms: {terms}."
+        )
+    if terms:
+        return "Pictures: the run's folder holds none, so none are shown."
+    return (
+        f"Pictures: none are shown, for dataset {result.rows[0].dataset} does not say that they "
+        "may be; of your own dataset.shown_under=TERMS says so."
+    )
+
+
+def _clouds(title: str, lines: Sequence[Line], groups: Sequence[str]) -> list[Plot]:
+    """One for each group, if they can be drawn."""
+    if not CLOUDS.there or len(groups) > MOST_CLOUDS:
+        return []
+    shares = {
+        group: {line["concept"]: float(line[_SHARE + group]) for line in lines} for group in groups
+    }
+    return [
+        cloud(own, f"{title}: {group}") for group, own in shares.items() if any(own.values())
+    ]
+
+
+def _of_clouds(clouds: Sequence[Plot], groups: Sequence[str]) -> str:
+    """What clouds show, or why there are none."""
+    if clouds:
+        return (
+            f"Clouds, of {', '.join(groups)} in this order: the larger a concept, the larger the "
+            "group's share of what it retrieves. Groups of whom nothing is retrieved have none."
+        )
+    if len(groups) > MOST_CLOUDS:
+        return f"Word clouds are drawn of at most {MOST_CLOUDS} groups (metric.groups)."
+    return f"Word clouds of each group: pip install 'bias_pipeline[{CLOUDS.name}]'."
 
 
 def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
@@ -68,7 +129,7 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
             line["concept"],
             line["query"],
             _fairness(line),
-            Number(float(line["p_holm"]), digits=3),
+            Number(_value(line["p_holm"]), digits=3),
             *(Number(float(line[_SHARE + group]), fraction=True, digits=0) for group in groups),
         ]
         for line in lines
@@ -78,5 +139,10 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
 
 
 def _fairness(line: Line) -> Number:
-    value, low, high = (float(line[key]) for key in ("fairness", "ci_low", "ci_high"))
+    value, low, high = (_value(line[key]) for key in ("fairness", "ci_low", "ci_high"))
     return Number(value, low, high, fraction=True, digits=1)
+
+
+def _value(cell: str) -> float:
+    """A number of a table, which is empty where there is none: of one seed there is no p."""
+    return float(cell) if cell else math.nan

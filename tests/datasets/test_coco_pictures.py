@@ -38,6 +38,12 @@ def test_without_a_folder_there_are_none(root: Path) -> None:
     assert load(root).pictures is None
 
 
+def test_pictures_may_be_shown_where_their_owner_says_so(root: Path) -> None:
+    plain, told = load(root, named(root)), load(root, named(root), "dataset.shown_under='our own'")
+    assert (plain.shown_under, told.shown_under) == ("", "our own")
+    assert plain.digest == told.digest
+
+
 def test_a_changed_picture_is_another_corpus(root: Path) -> None:
     before = load(root, named(root)).digest
     photo(root, 103).write_bytes(b"another picture")

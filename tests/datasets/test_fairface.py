@@ -68,6 +68,12 @@ def test_each_face_has_its_picture(tmp_path: Path) -> None:
     assert corpus.pictures.files == tuple(tmp_path / name for name in corpus.ids)
 
 
+def test_faces_may_be_shown_with_their_authors_and_licence(tmp_path: Path) -> None:
+    terms = load(write(tmp_path, *LINES)).shown_under
+    assert "CC BY 4.0" in terms
+    assert "Karkkainen and Joo" in terms
+
+
 def test_both_parts_are_read(tmp_path: Path) -> None:
     write(tmp_path, *LINES)
     write(tmp_path, "val/1.jpg,20-29,Male,Black,True", part="val")

@@ -11,7 +11,9 @@ from PIL import Image
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
+from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.vision.people import look
 
 LAYOUTS = {
@@ -140,6 +142,21 @@ def test_the_licence_is_told_once(tmp_path: Path, name: str) -> None:
     told = corpus.notes[-1]
     assert told == compose.cell([f"dataset={name}"]).build("dataset").terms
     assert corpus.notes.count(told) == 1
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_no_licence_here_permits_to_show_pictures(tmp_path: Path, name: str) -> None:
+    assert load(write(tmp_path, name), name).shown_under == ""
+
+
+def test_only_data_sets_that_say_so_may_be_shown() -> None:
+    found = {name for name in choices_of(conf_dir() / "dataset") if dataset(name).shown_under}
+    assert found == {"fairface", "scenes"}
+
+
+def dataset(name: str) -> Dataset:
+    built: Dataset = compose.cell([f"dataset={name}"]).build("dataset")
+    return built
 
 
 @pytest.mark.parametrize("name", ["celeba", "pata", "miap", "facet", "visogender"])

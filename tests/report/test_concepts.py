@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from bias_pipeline.io.extras import CLOUDS
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.parts import HEADLINES
+from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.page import html
 from bias_pipeline.report.plain import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.vision.thumbnails import thumbnail
 from tests.report.test_tables import row
 
 GROUPS = ("male", "female", "<b>other</b>")
@@ -34,12 +39,19 @@ def lines(n: int) -> list[dict[str, object]]:
     ]
 
 
-def saved(folder: Path, n: int = 30, **changes: object) -> ResultStore:
+def saved(
+    folder: Path, n: int = 30, terms: str = "", picture: str = "", **changes: object
+) -> ResultStore:
     own = row(run_id="retrieved", metric="retrieval_fairness", part="score", captioner="any")
     table = [{**line, **changes} for line in lines(n)]
-    manifest = {"metric": {"neutral": {"score": 1.0}, "question": "retrieval"}}
+    seen = [{"concept": "concept 0", "group": "male", "picture": picture}]
+    manifest = {
+        "metric": {"neutral": {"score": 1.0}, "question": "retrieval"},
+        "audit": {"shown_under": terms},
+    }
+    tables = {"concepts": table, "retrieved": seen}
     store = ResultStore(folder)
-    store.save(Result("retrieved", [own], manifest, tables={"concepts": table}))
+    store.save(Result("retrieved", [own], manifest, tables=tables))
     return store
 
 
@@ -62,7 +74,7 @@ def test_all_queries_are_in_the_table(tmp_path: Path) -> None:
 def test_the_ends_are_drawn(n: int, shown: int, tmp_path: Path) -> None:
     store = saved(tmp_path, n)
     ((section,), _) = concept_sections(store, [found(store)])
-    drawn = section.figures[0].svg()
+    drawn = section.figures[0].svg()  # the bars
     assert drawn.count(">concept ") == shown
     assert f">concept {n - 1}<" in drawn
 
@@ -91,3 +103,52 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("headline", HEADLINES)
 def test_every_question_has_a_panel(question: str, headline: str) -> None:
     assert panel_of(question, headline) in PANELS
+
+
+def test_of_one_seed_there_is_no_p(tmp_path: Path) -> None:
+    saved(tmp_path, p_holm=math.nan)
+    assert "a photo of 7" in html(report_of_folder(tmp_path))
+
+
+def test_pictures_stand_with_their_terms(tmp_path: Path) -> None:
+    small = thumbnail(Image.new("RGB", (9, 9), "red"))
+    saved(tmp_path, terms="CC BY 4.0, A. Author", picture=small)
+    text = html(report_of_folder(tmp_path))
+    assert f'src="data:image/jpeg;base64,{small}"' in text
+    assert "CC BY 4.0, A. Author" in text
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"), [("", "does not say that they may be"), ("ours", "the run's folder holds")]
+)
+def test_where_no_pictures_are_shown_a_line_says_so(
+    terms: str, told: str, tmp_path: Path
+) -> None:
+    store = saved(tmp_path, terms=terms)
+    ((section,), damaged) = concept_sections(store, [found(store)])
+    assert told in section.texts[1]
+    assert damaged == []
+
+
+def test_a_foreign_picture_is_left_out_and_told(tmp_path: Path) -> None:
+    store = saved(tmp_path, terms="ours", picture="PHN2Zz4=")
+    (sections, damaged) = concept_sections(store, [found(store)])
+    assert (len(sections), len(damaged)) == (1, 1)
+    assert "retrieved.csv: no JPEG" in damaged[0]
+
+
+def test_clouds_are_drawn_of_each_group(tmp_path: Path) -> None:
+    pytest.importorskip("wordcloud", reason="the extra clouds is not installed")
+    store = saved(tmp_path)
+    ((section,), _) = concept_sections(store, [found(store)])
+    assert [own.title.rpartition(": ")[2] for own in section.figures[1:]] == list(GROUPS)
+
+
+def test_without_the_library_a_line_says_how_to_get_clouds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(concepts, "CLOUDS", replace(CLOUDS, modules=("no_such_cloud",)))
+    store = saved(tmp_path)
+    ((section,), _) = concept_sections(store, [found(store)])
+    assert len(section.figures) == 1
+    assert "pip install 'bias_pipeline[clouds]'" in section.texts[2]

@@ -45,6 +45,7 @@ class ScenesDataset(Dataset):
     """
 
     name = "scenes"
+    shown_under = "drawn by bias_pipeline's own generator; they show nobody"
 
     def __init__(
         self,

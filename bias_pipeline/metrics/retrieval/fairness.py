@@ -39,6 +39,7 @@ from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
 from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank, no_judge, reranker
 from bias_pipeline.metrics.retrieval.seen import Retrieved, Seen
+from bias_pipeline.metrics.retrieval.shown import RETRIEVED, retrieved_lines
 from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.retrieval.table import lines_of, named
 from bias_pipeline.metrics.sources import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
@@ -269,6 +270,7 @@ class RetrievalFairness(Metric):
         others = [own.others for own in retrieved]
         parts |= other_parts(others, corpus, self.stats, seen.others, tested)
         lines = lines_of(found, ranked, seen.names, null, asked, self.skews)
+        first = retrieved_lines(lines, tuple(asked), ranked[0], seen, self.crop)
         return Score(
             parts,
             audit=self._audit(ranked, null, seen, asked),
@@ -276,7 +278,7 @@ class RetrievalFairness(Metric):
                 *self._notes(lines, null, fewest, corpus, seen.again),
                 *self._omitted(parts, seen, ranked),
             ],
-            tables={CONCEPTS: lines},
+            tables={CONCEPTS: lines, RETRIEVED: first},
         )
 
     def _seen(self, corpus: Corpus) -> Seen:
@@ -397,6 +399,7 @@ class RetrievalFairness(Metric):
             "queries": dict(asked),
             "encoder": dict(seen.dual.images.spec),
             "rerank": self.rerank,
+            "shown_under": seen.corpus.shown_under,
         }  # fmt: skip
 
     def _omitted(
