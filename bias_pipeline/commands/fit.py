@@ -52,6 +52,13 @@ def parser() -> Parser:
         help="what a CLIP sees: the largest person, where the data set says where people are, or "
         "all (person)",
     )
+    own.add_argument(
+        "--prompts",
+        choices=["outputs", "states"],
+        help="of debias: have load_debias.py debias the prompts of a generator with the same text "
+        "model too, by the edit of CLIP's outputs, or by one that is fitted to the states of "
+        "tokens",
+    )
     for name, kind, about in (
         (
             "epochs",
@@ -75,6 +82,8 @@ def command(words: Sequence[str]) -> int:
 
     options = parser().parse_intermixed_args(list(words))
     require_new(options.out)
+    if options.prompts and options.kind != DEBIAS:
+        raise UsageError("--prompts is of fit debias")
     fit = {CLIP: _clip, DEBIAS: _debias}.get(options.kind, _captioner)
     say(f"{options.out}: {fit(options)}")
     return 0
@@ -143,6 +152,7 @@ def _debias(options: Namespace) -> str:
     corpus = cell.corpus()
     (split,) = metric.draw_splits(corpus, [options.seed or 0])
     dual = metric.debiased(corpus, split)
+    prompts = _prompts(options, metric, corpus) if options.prompts else None
     told = {
         "data": corpus.dataset,
         "images": len(split.train),
@@ -150,9 +160,19 @@ def _debias(options: Namespace) -> str:
         "attribute": metric.attribute.name,
         "edit of images": dict(dual.images.spec),
         "edit of texts": dict(dual.texts.spec),
+        **({"prompts": options.prompts} if prompts else {}),
     }
-    write_debias(dual, options.out, told)
+    write_debias(dual, options.out, told, prompts)
     return f"{cell.choices['debias']} of {len(split.train)} images; load_debias.py there applies it"
+
+
+def _prompts(options: Namespace, metric: Any, corpus: Corpus) -> Mapping[str, Any]:
+    """What debiases the prompts of a generator."""
+    from bias_pipeline.debias.prompts import prompt_numbers
+
+    texts, names = metric.encoder.prompts(), metric.names(corpus)
+    how, whose = metric.debias, metric.attribute
+    return prompt_numbers(options.prompts, texts, how, whose, names, options.seed or 0)
 
 
 def _cell_of_captioner(options: Namespace) -> Cell:

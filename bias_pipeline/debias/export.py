@@ -19,12 +19,14 @@ from bias_pipeline.io.new_folder import drafted
 if TYPE_CHECKING:
     from bias_pipeline.debias.base import FloatArray
 
+NOTHING = "debias=none edits nothing; choose a debiasing, such as debias=subspace"
 _CARD = """# A debiasing
 
 Fitted by `bias_pipeline fit debias`. `debias.safetensors` has a matrix and a vector for each side
 that is edited: a vector x of length 1 becomes `x @ weight + bias`, and is made of length 1 again
 where `renormalise` says so. `load_debias.py` does that for PyTorch and needs no bias_pipeline.
-It holds for vectors of the model named below and no other.
+Where there are numbers called `prompt`, its `debias_prompts` has a generator of pictures with the
+same text model read debiased prompts. All of it holds for the model named below and no other.
 
 ```json
 {facts}
@@ -48,13 +50,19 @@ def affine(edit: Edit, size: int) -> tuple[FloatArray, FloatArray]:
     return edit(np.eye(size)) - nothing, nothing
 
 
-def write_debias(dual: DualEncoder, folder: Path, told: Mapping[str, object]) -> None:
+def write_debias(
+    dual: DualEncoder,
+    folder: Path,
+    told: Mapping[str, object],
+    prompts: Mapping[str, FloatArray] | None = None,
+) -> None:
     """Write the edits of a pair of embedders.
 
     Args:
         dual: debiased.
         folder: a new one.
         told: of model and data, for the card.
+        prompts: further numbers, of :func:`~bias_pipeline.debias.prompts.prompt_numbers`.
 
     Raises:
         UsageError: if nothing is edited.
@@ -65,9 +73,9 @@ def write_debias(dual: DualEncoder, folder: Path, told: Mapping[str, object]) ->
     sides = {"image": dual.images, "text": dual.texts}
     edited = {side: own for side, own in sides.items() if isinstance(own, Debiased)}
     if not edited:
-        raise UsageError("debias=none edits nothing; choose a debiasing, such as debias=subspace")
+        raise UsageError(NOTHING)
     size = dual.texts.embed(["a photo"]).shape[1]
-    numbers: dict[str, FloatArray] = {}
+    numbers = dict(prompts or {})
     for side, own in edited.items():
         matrix, vector = affine(own.edit, size)
         numbers |= {f"{side}.weight": matrix, f"{side}.bias": vector}

@@ -20,6 +20,7 @@ from bias_pipeline.vision.people import Crop
 
 if TYPE_CHECKING:
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
+    from bias_pipeline.models.clip import ClipTexts
     from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 
 BLIP = "blip"
@@ -122,6 +123,15 @@ class Clip(PictureTextEncoder):
         from bias_pipeline.inference.clip import ClipHalves
 
         return dual_of(ClipHalves(found, self.device), crop, self.kept, normalise)
+
+    def prompts(self) -> ClipTexts:
+        """See the base."""
+        found = self.found
+        if found.kind != clip.CLIP:
+            return super().prompts()
+        from bias_pipeline.inference.clip import ClipHalves
+
+        return ClipHalves(found, self.device).texts()
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

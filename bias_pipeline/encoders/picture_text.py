@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
 from bias_pipeline.encoders.frozen import VectorInputs, Vectors, distinct
+from bias_pipeline.errors import UsageError
 from bias_pipeline.models.pretrained import Pretrained
 from bias_pipeline.vision.people import Crop
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
+    from bias_pipeline.models.clip import ClipTexts
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
@@ -54,6 +56,17 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
             crop: what of pictures is shown.
             normalise: whose vectors are of length 1.
         """
+
+    def prompts(self) -> ClipTexts:
+        """The text half by itself, as generators of pictures have it.
+
+        Raises:
+            BiasPipelineError: if generators have none of its kind, or it is not there.
+        """
+        raise UsageError(
+            "--prompts is of the text encoder that a generator of pictures has, a CLIP's; choose "
+            "encoder=clip with a CLIP as encoder.model"
+        )
 
     @property
     def kept(self) -> str | None:

@@ -103,22 +103,50 @@ class ClipTexts:
         """A text as it is."""
         return text
 
+    @property
+    def projection(self) -> FloatArray:
+        """(D, H) by which a CLIP makes vectors of states."""
+        return _numbers(self._network.text_projection.weight)
+
+    @property
+    def mark(self) -> FloatArray:
+        """(H,) what a CLIP adds to every first token: what its text model is known by."""
+        return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
+
+    def states(self, texts: Sequence[str]) -> FloatArray:
+        """(N, H) of each text the last token's state, which its vector is made of."""
+        import torch
+
+        with torch.inference_mode():
+            return _vectors(self._states(texts), normalize=False)
+
     def describe(self, texts: Sequence[str]) -> FloatArray:
         """(N, D) a vector for each text."""
         import torch
 
         with torch.inference_mode():
-            tokens = self._tokens(
-                [text.lower() if self._sigmoid else text for text in texts],
-                padding="max_length" if self._sigmoid else True,
-                truncation=True,
-                max_length=self._longest,
-                return_tensors="pt",
-            ).to(self._device)
-            seen = {} if self._sigmoid else {"attention_mask": tokens["attention_mask"]}
-            found = self._network.text_model(input_ids=tokens["input_ids"], **seen).pooler_output
+            found = self._states(texts)
             found = found if self._sigmoid else self._network.text_projection(found)
             return _vectors(found, self._normalize)
+
+    def _states(self, texts: Sequence[str]) -> torch.Tensor:
+        tokens = self._tokens(
+            [text.lower() if self._sigmoid else text for text in texts],
+            padding="max_length" if self._sigmoid else True,
+            truncation=True,
+            max_length=self._longest,
+            return_tensors="pt",
+        ).to(self._device)
+        seen = {} if self._sigmoid else {"attention_mask": tokens["attention_mask"]}
+        found: torch.Tensor = self._network.text_model(
+            input_ids=tokens["input_ids"], **seen
+        ).pooler_output
+        return found
+
+
+def _numbers(weight: torch.Tensor) -> FloatArray:
+    found: FloatArray = weight.detach().float().cpu().numpy()
+    return found
 
 
 def _vectors(found: torch.Tensor, normalize: bool) -> FloatArray:

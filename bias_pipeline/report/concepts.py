@@ -97,9 +97,7 @@ def _clouds(title: str, lines: Sequence[Line], groups: Sequence[str]) -> list[Pl
     shares = {
         group: {line["concept"]: float(line[_SHARE + group]) for line in lines} for group in groups
     }
-    return [
-        cloud(own, f"{title}: {group}") for group, own in shares.items() if any(own.values())
-    ]
+    return [cloud(own, f"{title}: {group}") for group, own in shares.items() if any(own.values())]
 
 
 def _of_clouds(clouds: Sequence[Plot], groups: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.debias.prompts import READINGS
 from tests.cli.commands import Run, part, results
 from tests.photo_folder import write_photos
 
@@ -121,9 +122,34 @@ def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_papers_debiasing_of_a_generator_is_exported(
+    reading: str, run: Run, clip: Path
+) -> None:
+    size = ("dataset=scenes", "dataset.n_images=200", "debias.k=3", "metric.k=5")
+    words = ("experiment=vl_fig11", *size, f"encoder.model={clip}", "--prompts", reading)
+    code, told = run("fit", "debias", *words, "--out", "mine")
+    assert code == 0, told
+    from safetensors.numpy import load_file
+
+    numbers = load_file("mine/debias.safetensors")
+    own = {"outputs": {"prompt.projection"}, "states": {"prompt.weight", "prompt.bias"}}[reading]
+    assert {"prompt.mark", "text.weight", "text.bias"} | own == set(numbers)
+    assert f'"prompts": "{reading}"' in Path("mine", "README.md").read_text()
+
+
+def test_prompts_are_of_a_debiasing(run: Run) -> None:
+    code, told = run("fit", "clip", *FEW, "--prompts", "outputs", "--out", "mine")
+    assert (code, "of fit debias" in told) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
-    [(["debias=none"], "edits nothing"), (["debias=erasure", "--epochs", "2"], "leave them out")],
+    [
+        (["debias=none"], "edits nothing"),
+        (["debias=none", "--prompts", "outputs"], "edits nothing"),
+        (["debias=erasure", "--epochs", "2"], "leave them out"),
+    ],
 )
 def test_what_is_no_debiasing_is_refused(words: list[str], told: str, run: Run, clip: Path) -> None:
     own = ("dataset.n_images=200", f"encoder.model={clip}", *words)

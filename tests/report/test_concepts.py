@@ -121,9 +121,7 @@ def test_pictures_stand_with_their_terms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("terms", "told"), [("", "does not say that they may be"), ("ours", "the run's folder holds")]
 )
-def test_where_no_pictures_are_shown_a_line_says_so(
-    terms: str, told: str, tmp_path: Path
-) -> None:
+def test_where_no_pictures_are_shown_a_line_says_so(terms: str, told: str, tmp_path: Path) -> None:
     store = saved(tmp_path, terms=terms)
     ((section,), damaged) = concept_sections(store, [found(store)])
     assert told in section.texts[1]

@@ -323,6 +323,10 @@ class RetrievalFairness(Metric):
         """
         return self._debiased(self._seen(self._chosen(corpus)), split)
 
+    def names(self, corpus: Corpus) -> tuple[str, ...]:
+        """The groups that are told apart."""
+        return self._chosen(corpus).groupings[self.attribute.name].names
+
     def _debiased(self, seen: Seen, split: Split) -> DualEncoder:
         examples = {side: seen.examples(side, self.attribute, split) for side in self.debias.sides}
         return self.debias.around(seen.dual, examples)

@@ -1,4 +1,4 @@
-"""Which pictures the least and the most fair queries retrieve first, small, where they may be shown."""
+"""The pictures that the least and the most fair queries retrieve first, where they may be shown."""
 
 from __future__ import annotations
 

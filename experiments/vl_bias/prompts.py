@@ -1,0 +1,129 @@
+"""What debiased prompts still tell a generator of pictures: of the last token, and of all.
+
+Usage: python -m experiments.vl_bias.prompts [OUTPUTS]
+
+With OUTPUTS, where the small CLIP of scenes is kept, everything is computed and prompts.csv is
+written; without it, the table is made from that. After Figure 11 of Chen and Dou, who show drawn
+faces; here a linear attacker, fitted to the sentences that the debiasing was fitted to, is asked
+of others, from the states that a generator with this text encoder would read.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+
+from bias_pipeline.config import compose
+from bias_pipeline.debias.export import write_debias
+from bias_pipeline.debias.load_debias import debias_prompts
+from bias_pipeline.debias.prompts import READINGS, prompt_numbers
+from bias_pipeline.debias.sentences import held_out, sentences
+from experiments.study import markdown
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "prompts.csv", HERE / "PROMPTS.md"
+CELL = ("metric=retrieval_fairness", "dataset=scenes")
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "zero_neuron, k 10": ("debias=zero_neuron", "debias.k=10"),
+    "zero_neuron, k 30": ("debias=zero_neuron", "debias.k=30"),
+    "subspace, k 10": ("debias=subspace", "debias.k=10"),
+    "mean_difference": ("debias=mean_difference",),
+    "erasure": ("debias=erasure",),
+}
+TOLD = {"last": "the last token's state", "all": "the states of all tokens together"}
+Texts = Sequence[Sequence[str]]
+
+
+def run(outputs: str) -> Iterator[dict[str, object]]:
+    """One line a method and reading, and first what there is without any."""
+    for name, words in METHODS.items():
+        cell = compose.cell([*CELL, *words, f"paths.outputs={outputs}"])
+        metric, corpus = cell.build("metric"), cell.corpus()
+        model, names = _Prompts(metric.encoder.found.folder), metric.names(corpus)
+        told = [own(metric.attribute, names) for own in (sentences, held_out)]
+        version = {"metric": metric.info.name, "metric_version": metric.info.version}
+        if name == next(iter(METHODS)):
+            yield {**version, "method": "none", "reading": "", **_left(model, *told)}
+        (split,) = metric.draw_splits(corpus, [0])
+        dual = metric.debiased(corpus, split)
+        for reading in READINGS:
+            texts = metric.encoder.prompts()
+            numbers = prompt_numbers(reading, texts, metric.debias, metric.attribute, names, 0)
+            with tempfile.TemporaryDirectory() as place:
+                write_debias(dual, Path(place, "mine"), {}, numbers)
+                handle = debias_prompts(model.network, Path(place, "mine"))
+            yield {**version, "method": name, "reading": reading, **_left(model, *told)}
+            handle.remove()
+
+
+class _Prompts:
+    """A text encoder as generators ask it: every prompt filled up to the full length."""
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoTokenizer, CLIPTextModel
+
+        self.network: Any = CLIPTextModel.from_pretrained(folder).eval()
+        self._tokens: Any = AutoTokenizer.from_pretrained(folder)
+
+    def states(self, told: Texts) -> dict[str, np.ndarray]:
+        """(N, H) of the last tokens and (N, L * H) of all, of the sentences of all sets."""
+        import torch
+
+        texts = [text for own in told for text in own]
+        longest = self.network.config.max_position_embeddings
+        tokens = self._tokens(
+            texts, padding="max_length", truncation=True, max_length=longest, return_tensors="pt"
+        )
+        with torch.inference_mode():
+            found = self.network(**{key: tokens[key] for key in ("input_ids", "attention_mask")})
+        last = found.pooler_output.numpy()
+        return {"last": last, "all": found.last_hidden_state.flatten(1).numpy()}
+
+
+def _left(model: _Prompts, learnt: Texts, asked: Texts) -> dict[str, float]:
+    """How often the attacker names the group of a sentence."""
+    seen, other = model.states(learnt), model.states(asked)
+    found = {}
+    for key in TOLD:
+        mean, spread = seen[key].mean(axis=0), seen[key].std(axis=0) + 1e-6
+        groups, wanted = (np.tile(np.arange(len(own[0])), len(own)) for own in (learnt, asked))
+        attacker = LogisticRegression(max_iter=2000).fit((seen[key] - mean) / spread, groups)
+        found[key] = float(attacker.score((other[key] - mean) / spread, wanted))
+    return found
+
+
+def write(rows: pd.DataFrame) -> None:
+    """Write the table."""
+    rows = rows.fillna("")
+    table = pd.DataFrame(
+        {title: [f"{own:.3f}" for own in rows[key]] for key, title in TOLD.items()},
+        index=pd.Index(
+            [
+                ", ".join(filter(None, own))
+                for own in zip(rows["method"], rows["reading"], strict=True)
+            ],
+            name="debiasing, --prompts",
+        ),
+    )
+    text = "# Debiased prompts\n\nMade by `prompts.py`; do not edit.\n\n"
+    text += (
+        "Share of 192 held-out sentences whose group a linear attacker names; 0.5 is chance.\n\n"
+    )
+    PAGE.write_text(text + markdown(table))
+
+
+def main(outputs: str | None = None) -> None:
+    if outputs is not None:
+        pd.DataFrame(run(outputs)).to_csv(ROWS, index=False, float_format="%.5g")
+    write(pd.read_csv(ROWS))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,294 @@
+"""Prompts of a generator of pictures, debiased: by CLIP's outputs, or by the states it reads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.debias.base import Debias, Debiased, Examples, edited
+from bias_pipeline.debias.clip_clip import ClipClip
+from bias_pipeline.debias.erasure import Erasure
+from bias_pipeline.debias.export import write_debias
+from bias_pipeline.debias.load_debias import debias_prompts
+from bias_pipeline.debias.mean_difference import MeanDifference
+from bias_pipeline.debias.neurons import MeanNeuron, ZeroNeuron
+from bias_pipeline.debias.none import Untouched
+from bias_pipeline.debias.prompts import READINGS, Reading, prompt_numbers
+from bias_pipeline.debias.subspace import Subspace
+from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.errors import UsageError
+from bias_pipeline.models.clip import ClipTexts
+from bias_pipeline.vision.torchvision import make_importable
+from tests.tiny_models import tiny_clip, write_clip
+
+NAMES = ("male", "female")
+TEXTS = ["a doctor", "a man", "she cooks", ""]
+METHODS: list[Debias] = [
+    ZeroNeuron(k=3, side="text"),
+    MeanNeuron(k=3, side="text"),
+    MeanNeuron(k=3, side="text", renormalise=False),
+    Subspace(k=3, side="text"),
+    MeanDifference(side="text"),
+    Erasure(side="text"),
+]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A folder of a debiasing of texts, and what it was fitted to.
+
+    Attributes:
+        folder: with load_debias.py.
+        texts: CLIP's texts, debiased.
+        own: its text half as it is.
+    """
+
+    folder: Path
+    texts: Debiased
+    own: ClipTexts
+
+
+def attribute() -> Attribute:
+    found: Attribute = compose.cell([]).build("attribute")
+    return found
+
+
+def fitted(debias: Debias, reading: Reading, folder: Path) -> Fitted:
+    encoder = Clip("", model=str(tiny_clip()), device="cpu")
+    dual, own = encoder.dual("none"), encoder.prompts()
+    examples = Examples.of_texts(dual.texts.embed, attribute(), NAMES, 0)
+    dual = edited(dual, {"text": debias.fit(examples)}, renormalise=debias.renormalise)
+    numbers = prompt_numbers(reading, own, debias, attribute(), NAMES, 0)
+    write_debias(dual, folder, {}, numbers)
+    assert isinstance(dual.texts, Debiased)
+    return Fitted(folder, dual.texts, own)
+
+
+def text_model(folder: Path | None = None) -> Any:
+    """The text half of a tiny CLIP as a generator has it."""
+    make_importable()
+    from transformers import CLIPTextModel
+
+    return CLIPTextModel.from_pretrained(folder or tiny_clip()).eval()
+
+
+def read(model: Any, dtype: Any = torch.float32) -> tuple[np.ndarray, np.ndarray]:
+    """(N, L, H) states of all tokens and (N, H) of the last, of texts filled up to one length."""
+    from transformers import CLIPTokenizer
+
+    tokens = CLIPTokenizer.from_pretrained(tiny_clip())(
+        TEXTS, padding="max_length", max_length=24, return_tensors="pt"
+    )
+    with torch.inference_mode():
+        found = model(input_ids=tokens["input_ids"])
+    assert found.last_hidden_state.dtype == dtype
+    return found.last_hidden_state.float().numpy(), found.pooler_output.float().numpy()
+
+
+@pytest.mark.parametrize("debias", METHODS, ids=repr)
+def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(
+    debias: Debias, tmp_path: Path
+) -> None:
+    own, model = fitted(debias, "outputs", tmp_path / "mine"), text_model()
+    debias_prompts(model, own.folder)
+    vectors = read(model)[1] @ own.own.projection.T
+    wanted = own.texts.embed(TEXTS)
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, wanted, atol=1e-4)
+
+
+def test_by_outputs_a_state_changes_where_its_projection_does_alone(tmp_path: Path) -> None:
+    own, model = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine"), text_model()
+    before = read(model)[0]
+    debias_prompts(model, own.folder)
+    apart = (read(model)[0] - before).reshape(-1, before.shape[-1])
+    _, _, rows = np.linalg.svd(own.own.projection)
+    nowhere = rows[own.own.projection.shape[0] :]  # what the projection does not see
+    assert np.abs(apart).max() > 1e-2
+    np.testing.assert_allclose(apart @ nowhere.T, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("debias", METHODS, ids=repr)
+def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, tmp_path: Path) -> None:
+    own, model = fitted(debias, "states", tmp_path / "mine"), text_model()
+    before = read(model)[0]
+    debias_prompts(model, own.folder)
+    edit = debias.fit(Examples.of_texts(own.own.states, attribute(), NAMES, 0))
+    wanted = edit(before.reshape(-1, before.shape[-1]).astype(np.float64))
+    np.testing.assert_allclose(read(model)[0], wanted.reshape(before.shape), atol=1e-4)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_it_ends_when_it_is_told_to(reading: Reading, tmp_path: Path) -> None:
+    own, model = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"), text_model()
+    before = read(model)[0]
+    handle = debias_prompts(model, own.folder)
+    assert not np.allclose(read(model)[0], before)
+    handle.remove()
+    np.testing.assert_array_equal(read(model)[0], before)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_generator_of_lower_precision_takes_it(
+    reading: Reading, dtype: Any, tmp_path: Path
+) -> None:
+    own = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
+    exact, rough = text_model(), text_model().to(dtype)
+    for model in (exact, rough):
+        debias_prompts(model, own.folder)
+    np.testing.assert_allclose(read(rough, dtype)[0], read(exact)[0], atol=0.1)
+
+
+def test_another_text_model_is_refused(tmp_path: Path) -> None:
+    own = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    other = text_model(write_clip(tmp_path, seed=1))
+    with pytest.raises(ValueError, match="another text model"):
+        debias_prompts(other, own.folder)
+
+
+def test_two_text_encoders_are_refused(tmp_path: Path) -> None:
+    @dataclass
+    class Larger:
+        text_encoder: Any
+        text_encoder_2: Any
+
+    own = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    with pytest.raises(ValueError, match="two text encoders"):
+        debias_prompts(Larger(text_model(), text_model()), own.folder)
+
+
+def test_a_folder_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
+    own = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    write_debias(_dual_of(own), tmp_path / "plain", {})
+    with pytest.raises(ValueError, match="fit debias --prompts"):
+        debias_prompts(text_model(), tmp_path / "plain")
+
+
+def _dual_of(own: Fitted) -> Any:
+    from bias_pipeline.inference.embedders import DualEncoder
+
+    return DualEncoder(own.texts.inner, own.texts)
+
+
+@pytest.mark.parametrize(
+    ("debias", "reading", "told"),
+    [
+        (Untouched(), "outputs", "edits nothing"),
+        (ZeroNeuron(k=3, side="image"), "outputs", "debias.side=text"),
+        (ClipClip(k=3), "states", "--prompts=outputs"),
+    ],
+)
+def test_what_edits_no_prompts_is_refused(debias: Debias, reading: Reading, told: str) -> None:
+    texts = Clip("", model=str(tiny_clip()), device="cpu").prompts()
+    with pytest.raises(UsageError, match=told):
+        prompt_numbers(reading, texts, debias, attribute(), NAMES, 0)
+
+
+# Without any module of ours.
+OUTSIDE = """
+import sys
+sys.path = [path for path in sys.path if path not in ("", "REPOSITORY")]
+sys.path.insert(0, "FOLDER")
+import torch
+from torch import nn
+from load_debias import debias_prompts
+from safetensors.torch import load_file
+mark = load_file("FOLDER/debias.safetensors")["prompt.mark"]
+class Tables(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.position_embedding = nn.Embedding.from_pretrained(mark[None])
+class Text(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embeddings, self.final_layer_norm = Tables(), nn.LayerNorm(len(mark))
+model = Text()
+states = torch.randn(2, 3, len(mark))
+before = model.final_layer_norm(states)
+debias_prompts(model, "FOLDER")
+assert not torch.allclose(model.final_layer_norm(states), before)
+assert not any(name.startswith("bias_pipeline") for name in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_it_needs_nothing_of_ours(reading: Reading, tmp_path: Path) -> None:
+    own = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
+    script = OUTSIDE.replace("FOLDER", str(own.folder))
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading: Reading, tmp_path: Path) -> None:
+    make_importable()
+    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    own, pipeline = (
+        fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"),
+        tiny_pipeline(),
+    )
+    weights = {name: own.clone() for name, own in pipeline.text_encoder.state_dict().items()}
+    before = drawn(pipeline)
+    handle = debias_prompts(pipeline, own.folder)
+    after = drawn(pipeline)
+    prompts, nothing = pipeline.encode_prompt(TEXTS[0], "cpu", 1, True)
+    handle.remove()
+    np.testing.assert_array_equal(drawn(pipeline), before)
+    assert np.abs(after - before).max() > 1e-4
+    assert prompts.shape == nothing.shape == (1, 24, 32)
+    if reading == "outputs":
+        _check_zeros(own, prompts)
+    for name, weight in pipeline.text_encoder.state_dict().items():
+        assert torch.equal(weight, weights[name])
+
+
+def _check_zeros(own: Fitted, prompts: Any) -> None:
+    """The neurons of CLIP's outputs are 0 in what the generator reads of every token."""
+    spec: Any = own.texts.edit.spec
+    vectors = prompts[0].detach().numpy() @ own.own.projection.T
+    np.testing.assert_allclose(vectors[:, spec["neurons"]], 0, atol=1e-4)
+
+
+def tiny_pipeline() -> Any:
+    """A StableDiffusionPipeline of random weights around the tiny CLIP's text half."""
+    from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline
+    from diffusers import UNet2DConditionModel as UNet
+    from transformers import CLIPTokenizer
+
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"block_out_channels": (8, 16), "norm_num_groups": 4}
+    down = ("DownBlock2D", "CrossAttnDownBlock2D")
+    unet = UNet(
+        **sizes, sample_size=8, layers_per_block=1, cross_attention_dim=32, down_block_types=down,
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"), attention_head_dim=2,
+    )  # fmt: skip
+    coder = AutoencoderKL(
+        **sizes, down_block_types=("DownEncoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 2, latent_channels=4,
+    )  # fmt: skip
+    scheduler = DDIMScheduler(steps_offset=1, clip_sample=False)
+    found = StableDiffusionPipeline(
+        vae=coder.eval(), text_encoder=text_model(), unet=unet.eval(), scheduler=scheduler,
+        tokenizer=CLIPTokenizer.from_pretrained(tiny_clip(), model_max_length=24),
+        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
+    )  # fmt: skip
+    found.set_progress_bar_config(disable=True)
+    return found
+
+
+def drawn(pipeline: Any) -> np.ndarray:
+    seed = torch.Generator().manual_seed(0)
+    pictures: np.ndarray = pipeline(
+        TEXTS[0], num_inference_steps=2, generator=seed, output_type="np"
+    ).images
+    return pictures
