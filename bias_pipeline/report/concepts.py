@@ -16,8 +16,13 @@ from bias_pipeline.results.store import Result, ResultStore
 
 CONCEPTS = "concepts"  # the table's name
 RETRIEVED = "retrieved"  # that of the pictures they retrieve first
+MOST_SHOWN = 12  # runs with pictures and clouds: a page is mailed
 MOST_CLOUDS = 7  # groups of which clouds are drawn
 ENDS = 10  # queries that are drawn, of the least and of the most alike
+_FEWER = (
+    f"Pictures and word clouds are shown of the first {MOST_SHOWN} runs alone; report fewer at "
+    "once to see those of this one."
+)
 _SHARE = "share:"
 _COLUMNS = {"concept", "query", "fairness", "ci_low", "ci_high", "p_holm"}
 
@@ -28,7 +33,8 @@ def concept_sections(
     store: ResultStore, results: Sequence[Result]
 ) -> tuple[list[Section], list[str]]:
     """One section for each run that asked queries, and a sentence on each file that is damaged."""
-    sections, damaged = [], []
+    sections: list[Section] = []
+    damaged: list[str] = []
     for result in with_settings(results):
         try:
             lines = store.table(result.run_id, CONCEPTS)
@@ -38,12 +44,12 @@ def concept_sections(
         groups = [key.removeprefix(_SHARE) for key in (lines or [{}])[0] if key.startswith(_SHARE)]
         if not (lines and groups and lines[0].keys() >= _COLUMNS):
             continue
-        try:
-            grid = grid_of(store.table(result.run_id, RETRIEVED), f"{_title(result)}: pictures")
-        except DataError as error:
-            damaged.append(f"{store.root / result.run_id / RETRIEVED}.csv: {error}")
-            grid = None
-        sections.append(_section(result, lines, groups, grid))
+        if len(sections) >= MOST_SHOWN:
+            sections.append(_section(result, lines, groups, [], [_FEWER]))
+            continue
+        figures, texts, faults = _pictures(store, result, lines, groups)
+        sections.append(_section(result, lines, groups, figures, texts))
+        damaged += faults
     return sections, damaged
 
 
@@ -54,23 +60,41 @@ def _title(result: Result) -> str:
 
 
 def _section(
-    result: Result, lines: Sequence[Line], groups: Sequence[str], grid: Grid | None
+    result: Result,
+    lines: Sequence[Line],
+    groups: Sequence[str],
+    figures: Sequence[Plot],
+    texts: Sequence[str],
 ) -> Section:
-    title, clouds = _title(result), _clouds(_title(result), lines, groups)
-    texts = [
+    """Whom queries retrieve, with further figures below the bars and what is said of them."""
+    title = _title(result)
+    told = (
         "Whom each query retrieves, the least alike first. Intervals resample images; p is Holm's "
-        "over all queries.",
-        _of_pictures(result, grid),
-        _of_clouds(clouds, groups),
-    ]
+        "over all queries."
+    )
     return Section(
         title=title,
-        texts=texts,
-        figures=[_figure(title, lines, groups), *([grid] if grid else []), *clouds],
+        texts=[told, *texts],
+        figures=[_figure(title, lines, groups), *figures],
         sheets=[_sheet(lines, groups)],
         metrics=[result.rows[0].metric],
         chapter="Queries",
     )
+
+
+def _pictures(
+    store: ResultStore, result: Result, lines: Sequence[Line], groups: Sequence[str]
+) -> tuple[list[Plot], list[str], list[str]]:
+    """The grid and the clouds of a run, what is said of them, and faults."""
+    title, faults = _title(result), []
+    grid = None
+    try:
+        grid = grid_of(store.table(result.run_id, RETRIEVED), f"{title}: pictures")
+    except DataError as error:
+        faults.append(f"{store.root / result.run_id / RETRIEVED}.csv: {error}")
+    clouds = _clouds(title, lines, groups)
+    figures = [*([grid] if grid else []), *clouds]
+    return figures, [_of_pictures(result, grid), _of_clouds(clouds, groups)], faults
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
@@ -80,7 +104,8 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
     if grid is not None:
         return (
             "Pictures: those that the queries at either end retrieve first, the nearest first, as "
-            f"the model saw them, with the first seed. They are shown under these terms: {terms}."
+            "the model saw them, with the first seed. A query says nothing of the people shown. "
+            f"Terms: {terms}."
         )
     if terms:
         return "Pictures: the run's folder holds none, so none are shown."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PNG_DPI = 200
+_NAMES_ABREAST = 4  # of groups, above bars
 
 
 @dataclass(frozen=True)
@@ -240,9 +241,11 @@ def bars(own: Sequence[Bar], groups: Sequence[str], title: str, gap: int | None 
         axes.set_ylim(places[-1] + 0.6, -0.6)
         axes.set_xlim(0, 100)
         axes.set_xlabel("per cent of what is retrieved")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(groups), frameon=False)
+        columns = min(len(groups), _NAMES_ABREAST)
+        axes.figure.legend(loc="outside upper center", ncols=columns, frameon=False)
 
-    return Plot(title, (6.4, 1.2 + 0.24 * len(own)), draw, Points((), (), ()))
+    legend = 0.2 * math.ceil(len(groups) / _NAMES_ABREAST)
+    return Plot(title, (6.4, 1.0 + legend + 0.24 * len(own)), draw, Points((), (), ()))
 
 
 def scale(row: Row) -> float:

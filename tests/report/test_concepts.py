@@ -15,6 +15,7 @@ from bias_pipeline.metrics.parts import HEADLINES
 from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.content import report_of_folder
+from bias_pipeline.report.figures import PRINT, Bar, bars
 from bias_pipeline.report.page import html
 from bias_pipeline.report.plain import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
@@ -79,6 +80,14 @@ def test_the_ends_are_drawn(n: int, shown: int, tmp_path: Path) -> None:
     assert f">concept {n - 1}<" in drawn
 
 
+def test_the_names_of_many_groups_fit(tmp_path: Path) -> None:
+    names = [f"a_group_of_people_{k}" for k in range(9)]
+    figure = bars([Bar("computer programmer", [1 / 9] * 9)] * 20, names, "queries")
+    with figure._drawn(PRINT) as drawn:
+        drawn.draw_without_rendering()  # where there is no room, this warns
+        assert drawn.axes[0].get_position().width > 0.5
+
+
 def test_the_page_holds_them_and_no_markup_of_the_data(tmp_path: Path) -> None:
     saved(tmp_path)
     text = html(report_of_folder(tmp_path))
@@ -133,6 +142,14 @@ def test_a_foreign_picture_is_left_out_and_told(tmp_path: Path) -> None:
     (sections, damaged) = concept_sections(store, [found(store)])
     assert (len(sections), len(damaged)) == (1, 1)
     assert "retrieved.csv: no JPEG" in damaged[0]
+
+
+def test_of_very_many_runs_the_first_have_pictures(tmp_path: Path) -> None:
+    small = thumbnail(Image.new("RGB", (9, 9), "red"))
+    store = saved(tmp_path, terms="ours", picture=small)
+    sections, _ = concept_sections(store, [found(store)] * (concepts.MOST_SHOWN + 2))
+    assert [len(own.figures) > 1 for own in sections] == [True] * concepts.MOST_SHOWN + [False] * 2
+    assert "first 12 runs alone" in sections[-1].texts[1]
 
 
 def test_clouds_are_drawn_of_each_group(tmp_path: Path) -> None:
