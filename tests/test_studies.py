@@ -73,7 +73,7 @@ COMMANDS = {
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
-    "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUTPUTS",
+    "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",
     "gender_score/dial_rows.csv": "experiments.gender_score.dials OUTPUTS",
