@@ -7,7 +7,7 @@ captioner's scores over encoders, and by how much that of one metric is below th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +42,25 @@ class Sensitivity:
         scores: whose.
         per_captioner: captioner to its coefficient.
         mean: over captioners.
+        left_out: variants under which only one of two numbers was scored.
     """
 
     scores: Variants
     per_captioner: dict[str, Interval]
     mean: Interval
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether an interval does not hold its number.
+
+        Noise of images adds to the spread of attackers, so resampled coefficients lie higher.
+        """
+        return any(
+            not own.low <= own.value <= own.high
+            for own in (*self.per_captioner.values(), self.mean)
+            if not np.isnan([own.value, own.low]).any()
+        )
 
 
 def coefficient_of_variation(values: FloatArray) -> FloatArray:
@@ -83,15 +97,16 @@ def sensitivity(scores: Variants, level: float = 0.95) -> Sensitivity:
 def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensitivity:
     """By what share coefficients are below those of another number; below 0 if they are above.
 
-    The mean is that of captioners' reductions, as in the paper's last lines.
+    The mean is that of captioners' reductions, as in the paper's last lines. Only captioners and
+    variants count that both have.
 
     Args:
         scores: of one number.
-        other: of another, with the same captioners.
+        other: of another.
         level: of intervals.
 
     Raises:
-        DataError: if they share no captioner.
+        DataError: if they share no captioner, or fewer than two variants.
 
     Example:
         >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
@@ -102,8 +117,14 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
     shared = [name for name in scores.captioners if name in other.captioners]
     if not shared:
         raise DataError(f"{scores.setting} and {other.setting} share no captioner")
-    both = _beside(scores, other, shared)
-    width = len(scores.variants)
+    kept = [name for name in scores.variants if name in other.variants]
+    if len(kept) < 2:
+        raise DataError(
+            f"{scores.setting} and {other.setting} share fewer than two variants: "
+            f"{', '.join(scores.variants)}; {', '.join(other.variants)}"
+        )
+    both = _beside(scores.only(shared, kept), other.only(shared, kept))
+    width = len(kept)
 
     def share(values: FloatArray) -> FloatArray:
         one, two = values[..., :width], values[..., width:]
@@ -111,7 +132,8 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
 
     each = within(both, share, level)
     mean = within(both, _mean_of(share), level)
-    return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0])
+    lonely = [name for name in (*scores.variants, *other.variants) if name not in kept]
+    return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(lonely))
 
 
 def _mean_of(statistic: Statistic) -> Statistic:
@@ -142,18 +164,15 @@ def _interval(value: float, drawn: FloatArray, level: float) -> Interval:
     return Interval(float(value), float(low), float(high))
 
 
-def _beside(one: Variants, two: Variants, captioners: list[str]) -> Variants:
-    """Both numbers of the named captioners, the second's columns after the first's."""
-    places = [[own.captioners.index(name) for name in captioners] for own in (one, two)]
-    values = [own.values[at] for own, at in zip((one, two), places, strict=True)]
-    drawn = [own.resampled[:, at] for own, at in zip((one, two), places, strict=True)]
-    alike = len(drawn[0]) == len(drawn[1])
-    nothing = np.empty((0, *np.hstack(values).shape))
-    return Variants(
-        setting=one.setting,
-        captioners=tuple(captioners),
+def _beside(one: Variants, two: Variants) -> Variants:
+    """Both numbers of the same captioners, the second's columns after the first's."""
+    alike = len(one.resampled) == len(two.resampled)
+    values = np.hstack([one.values, two.values])
+    nothing = np.empty((0, *values.shape))
+    return replace(
+        one,
         variants=(*one.variants, *two.variants),
-        values=np.hstack(values),
+        values=values,
         neutral=np.concatenate([one.neutral, two.neutral]),
-        resampled=np.concatenate(drawn, axis=2) if alike else nothing,
+        resampled=np.concatenate([one.resampled, two.resampled], axis=2) if alike else nothing,
     )

@@ -7,7 +7,7 @@ needed to ask how far its conclusions depend on them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +85,19 @@ class Variants:
     resampled: FloatArray
     absent: tuple[str, ...] = ()
 
+    def only(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
+        """The scores of some captioners under some variants, in that order."""
+        lines = [self.captioners.index(name) for name in captioners]
+        columns = [self.variants.index(name) for name in variants]
+        return replace(
+            self,
+            captioners=tuple(captioners),
+            variants=tuple(variants),
+            values=self.values[np.ix_(lines, columns)],
+            neutral=self.neutral[columns],
+            resampled=self.resampled[:, lines][:, :, columns],
+        )
+
     @classmethod
     def of_table(cls, name: str, table: Mapping[str, Mapping[str, float]]) -> Variants:
         """Of published scores, captioner to variant to score, 0 meaning no bias.
@@ -129,7 +142,7 @@ def variants(
     """
     told = with_settings(results)
     further = dict.fromkeys(key for own in told for key in own.settings)
-    _check(over, [*KEYS, *further])
+    _check(over, list(dict.fromkeys([*KEYS, *further])))
     alike = [key for key in further if key not in KEYS and not _varies(key, over)]
     groups: dict[Setting, dict[tuple[str, str], _Cell]] = {}
     for result in told:

@@ -30,7 +30,10 @@ def command(arguments: Sequence[str]) -> int:
         _print(sensitivity(scores), "CV", number)
     for one, two in _opponents(found, options.against):
         say(f"{one.setting} · how far its CV is below that of {two.setting.headline}, per cent")
-        _print(reduction(one, two), "reduction", percent)
+        gain = reduction(one, two)
+        if gain.left_out:
+            say(f"left out, since only one of them has them: {', '.join(gain.left_out)}")
+        _print(gain, "reduction", percent)
     return 0
 
 
@@ -61,4 +64,9 @@ def _opponents(found: Sequence[Variants], against: str | None) -> list[tuple[Var
 def _print(found: Sensitivity, what: str, written: Callable[[float], str]) -> None:
     lines = [[name, shown(own, written)] for name, own in found.per_captioner.items()]
     print_table(["captioner", what], [*lines, ["mean", shown(found.mean, written)]], keys=1)
+    if found.one_sided:
+        say(
+            "an interval beside its number: noise of images adds to the spread of attackers, so "
+            "resampled coefficients lie higher"
+        )
     say()

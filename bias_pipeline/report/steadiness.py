@@ -16,8 +16,8 @@ MOST_PAIRS = 15
 TEXT = (
     "CV: the standard deviation of a captioner's scores over attackers, divided by the size of "
     "their mean; it is large where the mean is near 0. Conflicts: the share of captioners that one "
-    "attacker calls biased and the other does not. Intervals are over images; no attacker was "
-    "trained for this."
+    "attacker calls biased and the other does not. Intervals are over images, whose noise adds to "
+    "the spread: resampled CVs lie higher, some beside their number. No attacker was trained."
 )
 
 

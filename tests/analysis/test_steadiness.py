@@ -112,6 +112,25 @@ def test_a_reduction_against_itself_is_none() -> None:
     assert reduction(scores("10"), scores("10")).mean.value == 0
 
 
+THREE = {"sat": {"lstm": 0.1, "ngram": 0.3, "mpnet": 0.9}}
+
+
+def test_a_reduction_is_of_the_variants_that_both_have() -> None:
+    one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
+    assert [reduction(*own).mean.value for own in ((one, two), (two, one))] == [0, 0]
+
+
+def test_variants_that_one_lacks_are_told() -> None:
+    one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
+    assert reduction(one, two).left_out == ("mpnet",)
+
+
+def test_one_shared_variant_is_no_comparison() -> None:
+    one = Variants.of_table("a", {"sat": {"lstm": 0.1, "bert": 0.2}})
+    with pytest.raises(DataError, match="fewer than two variants"):
+        reduction(one, Variants.of_table("b", THREE))
+
+
 def test_numbers_of_other_captioners_are_not_compared() -> None:
     with pytest.raises(DataError, match="share no captioner"):
         reduction(Variants.of_table("a", {"x": {"p": 1, "q": 2}}), Variants.of_table("b", TWO))
