@@ -54,6 +54,8 @@ class WordVectors:
         Raises:
             ValueError: if a number is not finite.
         """
+        if not found:
+            return cls((), np.zeros((0, 0)))
         words = sorted(found)
         matrix = np.array([found[word] for word in words], np.float64).reshape(len(words), -1)
         broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))

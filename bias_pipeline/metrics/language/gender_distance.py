@@ -185,12 +185,9 @@ class GenderDistance(TaskMetric):
             for what, make in (("things", things), ("pairs", pairs), ("who", who))
             for name, table in sides.tables(seen, make).items()
         }
-        near = self._near(seen)
-        if not np.isfinite(near).all(axis=1).any():
-            raise NotApplicableError(
-                f"none of the {len(seen.tasks)} objects has a vector in {self.source} beside the "
-                "groups' words, so there is no distance"
-            )
+        cosine = self._cosines(seen)
+        unknown = self._unknown(cosine, seen)
+        near = self._near(cosine)
         kept = self._with_parts(sides, tables)
         values = _Values(seen.groups, self.neutral, near, seen.tasks, kept, sides)
         whole = {name: np.asarray(t.sum(axis=0), np.float64)[None] for name, t in tables.items()}
@@ -199,13 +196,13 @@ class GenderDistance(TaskMetric):
             numbers=values.of,
             about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts={name: values.about(name) for name in values.of(whole)},
-            audit={"objects_without_a_vector": int(np.isnan(near).any(axis=1).sum())},
-            notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
+            audit={"objects_without_a_vector": len(unknown)},
+            notes=[*self._notes(unknown), *self._without_people(sides)],
         )
 
     def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """Every object that is named: how often, with whom, and whom it is nearest to."""
-        near, words = self._near(seen), [*seen.groups, self.neutral]
+        near, words = self._near(self._cosines(seen)), [*seen.groups, self.neutral]
         lines = []
         for side in [own for own in ("model", "human") if len(seen.corpus.side(own))]:
             named, mentions = seen.named(side), seen.mentions(side)
@@ -231,10 +228,50 @@ class GenderDistance(TaskMetric):
                 )
         return {OBJECTS: [line for line in lines if line["captions"]]}
 
-    def _near(self, seen: Seen) -> FloatArray:
-        """(T, K + 1) cosines of objects and the groups' words, the neutral word last."""
-        terms = [self.terms.get(g, self.attribute.words[g][0]) for g in seen.groups]
-        names, words = list(seen.tasks), [*terms, self.neutral]
+    def _terms(self, seen: Seen) -> list[str]:
+        """The word of each group, and the neutral one."""
+        return [*(self.terms.get(g, self.attribute.words[g][0]) for g in seen.groups), self.neutral]
+
+    def _unknown(self, cosine: FloatArray, seen: Seen) -> list[str]:
+        """Objects without a vector.
+
+        Raises:
+            NotApplicableError: if no object has one, or the word of a group has none.
+        """
+        nowhere = np.isnan(cosine)
+        if nowhere.all():
+            raise NotApplicableError(
+                f"none of the {len(seen.tasks)} objects has a vector in {self.source} beside the "
+                "groups' words, so there is no distance"
+            )
+        for group, word, lost in zip(
+            (*seen.groups, "nobody in particular"),
+            self._terms(seen),
+            nowhere.all(axis=0),
+            strict=True,
+        ):
+            if lost:
+                raise NotApplicableError(
+                    f"{word!r}, which stands for {group}, has no vector in {self.source}; give "
+                    "another word with metric.terms"
+                )
+        return [name for name, lost in zip(seen.tasks, nowhere.all(axis=1), strict=True) if lost]
+
+    def _notes(self, unknown: Sequence[str]) -> list[str]:
+        how = "near nobody" if self.oov == "zero" else "left out"
+        told = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
+        return [told] if unknown else []
+
+    def _without_people(self, sides: CaptionSides) -> list[str]:
+        return [] if HUMAN in sides.images else ["no human captions: there is no score"]
+
+    def _near(self, cosine: FloatArray) -> FloatArray:
+        """(T, K + 1) cosines as they count."""
+        return np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
+
+    def _cosines(self, seen: Seen) -> FloatArray:
+        """(T, K + 1) of objects and the groups' words, the neutral word last; NaN for none."""
+        names, words = list(seen.tasks), self._terms(seen)
         if self.encoder:
             distinct = list(dict.fromkeys([*names, *words]))
             found = self.encoder.vectors(distinct).astype(np.float64)
@@ -243,14 +280,13 @@ class GenderDistance(TaskMetric):
         own = word_vectors(
             self.source, {part for name in (*names, *words) for part in name.split()}
         )
-        size = own.units.shape[1]
+        size = max(1, own.units.shape[1])  # 1 where no word is known
 
         def vector(name: str) -> FloatArray:
             parts = [part for part in name.split() if part in own.places]
             return own.rows(parts).mean(axis=0) if parts else np.zeros(size)
 
-        near = cosines(*(np.stack([vector(name) for name in side]) for side in (names, words)))
-        return np.where(np.isnan(near), 0.0, near) if self.oov == "zero" else near
+        return cosines(*(np.stack([vector(name) for name in side]) for side in (names, words)))
 
     def _with_parts(self, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]) -> IntArray:
         """Numbers of the objects that get parts of their own."""

@@ -258,7 +258,7 @@ class GenderScore(CountingMetric):
             parts=values.about(list(found), sides),
             audit={side: own.audit for side, own in judged.items()},
             lines=self._words(judged["model"], contexts, seen),
-            notes=[self._own_bias(float(found[OWN_BIAS][0]), seen), *contexts.notes, *unscored],
+            notes=[*self._own_bias(float(found[OWN_BIAS][0]), seen), *contexts.notes, *unscored],
         )
 
     def _words(self, judged: Judged, contexts: Contexts, seen: Seen) -> Lines:
@@ -267,13 +267,15 @@ class GenderScore(CountingMetric):
         keys = seen.corpus.keys
         return {DELETIONS: word_effects(self.judge, judged, contexts, keys, self.deletions)}
 
-    def _own_bias(self, own: float, seen: Seen) -> str:
+    def _own_bias(self, own: float, seen: Seen) -> list[str]:
         """What must not be taken for the captioner's bias."""
-        return (
+        if np.isnan(own):  # no caption names one group alone
+            return []
+        return [
             f"the language model alone gives {own:.1%} of the likelihood of the same captions to "
             f"those told of {seen.groups[0]} ({1 / len(seen.groups):.1%} is none): that bias is "
             "its own (lm:own_bias)"
-        )
+        ]
 
     def _sides(self, seen: Seen, contexts: Contexts) -> CaptionSides:
         sides = CaptionSides.of(seen, self.judge.positions)

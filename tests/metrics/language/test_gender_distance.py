@@ -203,8 +203,27 @@ def test_a_sentence_encoder_stands_in_for_vectors(tmp_path: Path) -> None:
 
 
 def test_no_object_with_a_vector_is_told(vectors: str) -> None:
-    with pytest.raises(NotApplicableError, match="none of the 1 objects has a vector"):
-        values(vectors, objects=["qqq"], oov="skip")
+    for oov in ("skip", "zero"):
+        with pytest.raises(NotApplicableError, match="none of the 1 objects has a vector"):
+            values(vectors, objects=["qqq"], oov=oov)
+
+
+def test_vectors_that_know_no_word_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "german.txt"
+    path.write_text("hund 1 2\nkatze 2 1\n", encoding="utf-8")
+    with pytest.raises(NotApplicableError, match="objects has a vector in"):
+        values(str(path))
+
+
+def test_a_groups_word_without_a_vector_is_refused(vectors: str) -> None:
+    with pytest.raises(NotApplicableError, match="'qqq', which stands for male, has no vector"):
+        values(vectors, terms={"male": "qqq"})
+
+
+@pytest.mark.parametrize("oov", ["zero", "skip"])
+def test_objects_without_a_vector_are_told(oov: Any, vectors: str) -> None:
+    found = metric(vectors, objects=["tie", "qqq"], oov=oov).compute(corpus(), splits=[])
+    assert any("qqq" in note and f"metric.oov={oov}" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("objects", [[], [" "], ["tie", "Tie"]])
