@@ -61,7 +61,7 @@ class FineTuned(Published):
 
         tokens = self._tokens()
         tokens(texts_of(data))
-        return Embedded(cut=tokens.n_cut)
+        return Embedded(cut=len(tokens.cut))
 
     def _tokens(self) -> Tokens:
         model = self.found

@@ -122,8 +122,18 @@ class BlockStore:
 
         A process reads a block once for this, and again when its size or time have changed.
         """
-        known = {path: _ids(path) for path in sorted(self.folder.glob("blocks/*/*.block"))}
+        known = {path: _told(path)[0] for path in sorted(self.folder.glob("blocks/*/*.block"))}
         return {path: ids for path, ids in known.items() if ids}
+
+    def stamped(self, stamp: int) -> set[str]:
+        """The ids that bear a stamp, in every whole block there is."""
+        told = (_told(path) for path in self.folder.glob("blocks/*/*.block"))
+        return {
+            own
+            for ids, stamps in told
+            for own, given in zip(ids, stamps, strict=True)
+            if given == stamp
+        }
 
     def table(self, path: Path) -> pa.Table | None:
         """Columns ``id stamp value reason`` of one of these, None if it is gone or damaged."""
@@ -237,19 +247,22 @@ def _table(path: Path) -> pa.Table | None:
         return None
 
 
-def _ids(path: Path) -> tuple[str, ...]:
+def _told(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The ids of a block and their stamps, none if it is gone or damaged."""
     try:
         told = path.stat()
     except FileNotFoundError:
-        return ()
-    return _ids_then(path, told.st_size, told.st_mtime_ns)
+        return (), ()
+    return _told_then(path, told.st_size, told.st_mtime_ns)
 
 
 @lru_cache(maxsize=100_000)
-def _ids_then(path: Path, size: int, changed: int) -> tuple[str, ...]:
+def _told_then(path: Path, size: int, changed: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
     del size, changed  # a file that differs in them is another
     table = _table(path)
-    return () if table is None else tuple(table["id"].to_pylist())
+    if table is None:
+        return (), ()
+    return tuple(table["id"].to_pylist()), tuple(table["stamp"].to_pylist())
 
 
 def _unsealed(raw: bytes) -> bytes:

@@ -216,7 +216,7 @@ class Images(_Kept):
 class _Shown:
     """Pictures under their keys, as texts are embedded."""
 
-    n_cut = 0
+    cut = ()
 
     def __init__(self, how: Images, pictures: Pictures, keys: Sequence[str]) -> None:
         self.net = how.model.photos(normalize=how.normalise)
@@ -255,7 +255,7 @@ class _Read:
     """Texts, as texts are embedded."""
 
     net: Texts
-    n_cut: int = 0
+    cut: tuple[int, ...] = ()
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         starts = range(0, len(texts), _BATCH)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,17 +23,18 @@ from bias_pipeline.io.progress import bar, track
 
 FloatArray = npt.NDArray[np.float32]
 BLOCK = 1024  # texts; as many are lost when a process is killed
+WHOLE, CUT = 0, 1  # stamps: whether all of a text was read
 
 
 class TextEmbedder(Protocol):
     """A frozen model.
 
     Attributes:
-        n_cut: texts so far that were longer than it reads.
+        cut: places of those of the last call's texts that were longer than it reads.
     """
 
     @property
-    def n_cut(self) -> int: ...  # noqa: D102
+    def cut(self) -> Collection[int]: ...  # noqa: D102
 
     def embed(self, texts: Sequence[str], /) -> FloatArray:
         """(N, D) a vector for each text."""
@@ -46,7 +47,7 @@ class Embedded:
     Attributes:
         fresh: distinct texts that were embedded.
         kept: distinct texts whose vectors were there.
-        cut: of the fresh ones, those longer than the model reads.
+        cut: distinct texts longer than the model reads.
         seconds: of embedding, without loading the model.
     """
 
@@ -72,27 +73,30 @@ def embed_missing(
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:
-        return Embedded(kept=len(wanted))
+        return Embedded(kept=len(wanted), cut=_n_cut(wanted, store))
     store.introduce()
     model = load()
-    started, cut = time.monotonic(), model.n_cut
-    fresh = 0
+    started, fresh = time.monotonic(), 0
     with bar("captions"):
         for names in track(_blocks(missing), -(-len(missing) // BLOCK)):
             fresh += _embed_block(names, missing, store, model)
             stopping.stop_if_requested()
     seconds = time.monotonic() - started
-    return Embedded(fresh, len(wanted) - fresh, model.n_cut - cut, seconds)
+    return Embedded(fresh, len(wanted) - fresh, _n_cut(wanted, store), seconds)
+
+
+def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
+    return len(store.stamped(CUT).intersection(wanted))
 
 
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
     """How many texts were embedded: none if another process has meanwhile."""
-    stamps = [0] * len(names)
-    if store.has(names, stamps):
+    if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
+    stamps = [CUT if place in model.cut else WHOLE for place in range(len(names))]
     store.put(Block(names, stamps, list(vectors), [None] * len(names)))
     return len(names)
 

@@ -58,7 +58,7 @@ class Likelihoods:
         ResourceError: if it has no tokenizer.
     """
 
-    n_cut = 0  # what is too long is refused
+    cut = ()  # what is too long is refused
 
     def __init__(self, model: Pretrained, kind: Kind, bos: bool, device: torch.device) -> None:
         import transformers

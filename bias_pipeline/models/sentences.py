@@ -80,14 +80,14 @@ class Tokens:
         self._lowercase = pooling.lowercase
         known = (pooling.longest, positions, self._tokenizer.model_max_length)
         self.longest = min(number for number in known if number)
-        self.n_cut = 0
+        self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Numbers of each text, at least one; counts the texts that were cut in ``n_cut``."""
+        """Numbers of each text, at least one; says in ``cut`` which texts were cut."""
         marked = [self._readable(text) for text in texts]
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
         long = [place for place, row in enumerate(rows) if len(row) > self.longest]
-        self.n_cut += len(long)
+        self.cut = frozenset(long)
         for place in long:
             rows[place] = self._tokenizer(marked[place], truncation=True, max_length=self.longest)[
                 "input_ids"
@@ -194,9 +194,9 @@ class Sentences:
         self.size = int(self._network.config.hidden_size)
 
     @property
-    def n_cut(self) -> int:
-        """How many texts were longer than the model reads."""
-        return self._tokens.n_cut
+    def cut(self) -> frozenset[int]:
+        """Places of those of the last call's texts that were longer than the model reads."""
+        return self._tokens.cut
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """(N, D) a vector for each text.

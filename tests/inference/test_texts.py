@@ -18,13 +18,13 @@ TEXTS = tuple(f"caption {number}" for number in range(40))
 class Lengths:
     """A text's vector is its length and its first sign; remembers what it was asked."""
 
-    n_cut = 0
-
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.cut: frozenset[int] = frozenset()
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         self.seen += texts
+        self.cut = frozenset(place for place, text in enumerate(texts) if text.endswith("7"))
         return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
 
 
@@ -68,7 +68,12 @@ def test_where_nothing_is_missing_the_model_is_not_loaded(
     store: BlockStore, model: Lengths
 ) -> None:
     embed_missing(TEXTS, store, lambda: model)
-    assert embed_missing(TEXTS[5:], store, never) == Embedded(kept=35)
+    assert embed_missing(TEXTS[5:], store, never) == Embedded(kept=35, cut=4)
+
+
+def test_texts_that_were_cut_are_counted_every_time(store: BlockStore, model: Lengths) -> None:
+    took = [embed_missing(own, store, lambda: model).cut for own in (TEXTS[:20], TEXTS, TEXTS[:9])]
+    assert took == [2, 4, 1]
 
 
 def test_no_texts_need_no_model(store: BlockStore) -> None:

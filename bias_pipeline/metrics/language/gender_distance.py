@@ -238,24 +238,20 @@ class GenderDistance(TaskMetric):
         Raises:
             NotApplicableError: if no object has one, or the word of a group has none.
         """
-        nowhere = np.isnan(cosine)
+        nowhere: Mask = np.isnan(cosine)
         if nowhere.all():
             raise NotApplicableError(
                 f"none of the {len(seen.tasks)} objects has a vector in {self.source} beside the "
                 "groups' words, so there is no distance"
             )
-        for group, word, lost in zip(
-            (*seen.groups, "nobody in particular"),
-            self._terms(seen),
-            nowhere.all(axis=0),
-            strict=True,
-        ):
-            if lost:
-                raise NotApplicableError(
-                    f"{word!r}, which stands for {group}, has no vector in {self.source}; give "
-                    "another word with metric.terms"
-                )
-        return [name for name, lost in zip(seen.tasks, nowhere.all(axis=1), strict=True) if lost]
+        lost = np.flatnonzero(nowhere.all(axis=0))
+        if len(lost):
+            who = (*seen.groups, "nobody in particular")[lost[0]]
+            raise NotApplicableError(
+                f"{self._terms(seen)[lost[0]]!r}, which stands for {who}, has no vector in "
+                f"{self.source}; give another word with metric.terms"
+            )
+        return [seen.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
     def _notes(self, unknown: Sequence[str]) -> list[str]:
         how = "near nobody" if self.oov == "zero" else "left out"
