@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.config import compose
 from experiments.study import attempted, beyond_chance, rank_agreement
 from tests.corpora import REPOSITORY
@@ -52,6 +53,15 @@ def test_studies_of_the_same_cells_have_the_same_numbers(study: str) -> None:
     both = pd.concat([headlines("leaderboard"), headlines(study)], axis=1, join="inner")
     assert len(both) >= 7
     assert both.iloc[:, 0].tolist() == pytest.approx(both.iloc[:, 1].tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("metric", ["lic", "dbac"])
+def test_a_metric_is_called_consistent_by_what_was_measured(metric: str) -> None:
+    rows = pd.read_csv(STUDIES / "encoder_sensitivity" / "rows.csv")
+    own = rows[(rows["attackers"] == "words and MiniLM") & (rows["metric"] == metric)]
+    own = own[own["part"].str.endswith(":spearman")]
+    means = own.groupby(["attribute", "part"])["value"].mean()
+    assert infos()[metric].consistent == (means >= 0.9).all()
 
 
 INTERVAL = re.compile(r"[-+]?\d+(?:\.\d+)? \[[-+]?\d+(?:\.\d+)?, [-+]?\d+(?:\.\d+)?\]")

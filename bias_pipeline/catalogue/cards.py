@@ -33,8 +33,9 @@ _MEANINGS = {
     "amplification": "says by how much the captioner amplifies",
     "full_context": "looks at whole sentences",
     "image": "looks at the picture too",
-    "consistent": "ranks captioners alike under different attackers; measured in"
-    " experiments/encoder_sensitivity",
+    "consistent": "ranks captioners alike under different attackers: seven captioners under n-grams"
+    " and two of MiniLM, with a mean rank correlation of at least 0.9"
+    " (experiments/encoder_sensitivity, which has more attackers and fewer captioners too)",
     "directional": "tells attribute-to-task from task-to-attribute",
     "language_aware": "evens out the richness of people's and models' language",
 }

@@ -120,7 +120,8 @@ class MetricInfo:
         amplification: says by how much the captioner amplifies.
         full_context: looks at whole sentences.
         image: looks at the picture too.
-        consistent: ranks captioners alike under different attackers.
+        consistent: ranks captioners alike under different attackers, by what
+            ``experiments/encoder_sensitivity`` found (``tests/test_studies.py``).
         directional: tells attribute-to-task from task-to-attribute.
         language_aware: evens out the richness of people's and models' language.
     """
