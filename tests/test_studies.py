@@ -86,7 +86,6 @@ COMMANDS = {
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",
-    "gender_score/dial_rows.csv": "experiments.gender_score.dials OUTPUTS",
     "gender_score/rows.csv": "experiments.gender_score.reproduce DATA",
     "gender_score/whole_rows.csv": "experiments.gender_score.whole DATA OUTPUTS sat",
     "imagecaptioner2/annotated_rows.csv": "experiments.imagecaptioner2.annotated DATA",

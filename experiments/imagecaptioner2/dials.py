@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from bias_pipeline.report.content import finished_runs
+from bias_pipeline.stats.compare import paired_difference
 from experiments.imagecaptioner2.reproduce import ONE, told
 from experiments.study import markdown, sweep, write_page
-from experiments.turned import change_table, changes, overrides
 
 HERE = Path(__file__).resolve().parent
 ROWS, CHANGES = HERE / "dial_rows.csv", HERE / "dial_changes.csv"
@@ -28,28 +29,58 @@ ATTACKERS = {
     "imagecaptioner2 sat": ("metric=imagecaptioner2", "encoder=sat", "metric.leaks=[]"),
     "lic ngram": ("metric=lic", ONE),
 }
-TURNED = {f"{BASE}_{dial}": (dial, at) for dial, at in DIALS.items()}
+TURNED = {dial: f"{BASE}_{dial}" for dial in DIALS}
 
 
 def run(outputs: Path) -> pd.DataFrame:
     """Rows of both sweeps."""
-    captioners = f"captioner={','.join([BASE, *TURNED])}"
-    words = (captioners, *overrides(TURNED, a_to_t=A_TO_T), *COMMON)
+    dials = []
+    for dial, name in TURNED.items():
+        own = f"+dataset.captioners.{name}"
+        dials += [f"{own}.a_to_t={A_TO_T}", f"{own}.{dial}={DIALS[dial]}"]
+    words = (f"captioner={','.join([BASE, *TURNED.values()])}", *dials, *COMMON)
     found = [sweep(name, outputs, *own, *words) for name, own in ATTACKERS.items()]
     return pd.concat(found, ignore_index=True)
+
+
+def changed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+    """What turning a dial does to each score, image by image and seed by seed."""
+    draws = finished_runs(outputs)[1]
+    scored = rows[rows["part"] == "score"].set_index(["study", "captioner"])["run_id"]
+    lines = []
+    for study in ATTACKERS:
+        for dial, name in TURNED.items():
+            one, other = (draws[scored[study, own]]["score"] for own in (name, BASE))
+            change = paired_difference(one, other)
+            ends = {"value": change.value, "low": change.ci_low, "high": change.ci_high}
+            line = {"study": study, "dial": dial, "at": DIALS[dial]}
+            lines.append({**line, **ends, "p": change.p_value})
+    return pd.DataFrame(lines)
 
 
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every captioner under both attackers, per cent."""
     table = pd.DataFrame({study: told(rows, study) for study in ATTACKERS})
-    return table.reindex([BASE, *TURNED]).rename_axis("captioner")
+    return table.reindex([BASE, *TURNED.values()]).rename_axis("captioner")
+
+
+def change_table(found: pd.DataFrame) -> pd.DataFrame:
+    """A dial turned less not turned, in points, with 95 % intervals and p."""
+    ends = (100 * found[key] for key in ("value", "low", "high"))
+    table = found.assign(
+        cell=[
+            f"{v:+.1f} [{a:+.1f}, {b:+.1f}], p {p:.4f}"
+            for v, a, b, p in zip(*ends, found["p"], strict=True)
+        ]
+    ).pivot_table(index=["dial", "at"], columns="study", values="cell", aggfunc="first", sort=False)
+    return table[list(ATTACKERS)].reset_index().set_index("dial")
 
 
 def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
     """Write the tables."""
     tables = {
         "Scores (per cent)": markdown(score_table(rows)),
-        "A dial turned, less not turned (points)": change_table(found, list(ATTACKERS)),
+        "A dial turned, less not turned (points)": markdown(change_table(found)),
     }
     write_page(PAGE, "What the scores follow", __file__, tables)
 
@@ -59,7 +90,7 @@ def main(arguments: list[str]) -> None:
         outputs = Path(arguments[0])
         rows = run(outputs)
         rows[rows["part"] == "score"].to_csv(ROWS, index=False, float_format="%.5g")
-        found = changes(rows, outputs, BASE, TURNED)
+        found = changed(rows, outputs)
         found.to_csv(CHANGES, index=False, float_format="%.5g")
     rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
     write(rows, pd.read_csv(CHANGES))
