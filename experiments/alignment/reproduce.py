@@ -26,13 +26,25 @@ TITLES = {
     "reach": "Share of words to be replaced that have a near one in GloVe, by delta (per cent)",
     "meteor": f"METEOR of {N_METEOR} aligned human captions with their originals (x 100)",
     "lic": "LIC of people's captions (LIC_D), n-gram attackers, three seeds (per cent)",
+    "omega_a_to_t": "omega of people's captions, A→T, n-gram attackers, three seeds",
+    "omega_t_to_a": "omega of people's captions, T→A, n-gram attackers, three seeds",
+}
+# Metric to its numbers of people's captions and the table of each, and to further settings.
+PEOPLE = {
+    "lic": ({"human": "lic"}, ("metric.sides=[human]",)),
+    "dbac": ({f"{way}:quality:human": f"omega_{way}" for way in ("a_to_t", "t_to_a")}, ()),
 }
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """One row a number: table, attribute, captioner, column, value."""
     lines = [line for name in ATTRIBUTES for line in _untrained(data, name)]
-    lines += [line for name in ATTRIBUTES for line in _lic(data, outputs, name)]
+    lines += [
+        line
+        for name in ATTRIBUTES
+        for metric in PEOPLE
+        for line in _people(data, outputs, name, metric)
+    ]
     return pd.DataFrame(lines, columns=["table", "attribute", "captioner", "column", "value"])
 
 
@@ -56,23 +68,28 @@ def _untrained(data: Path, attribute: str) -> list[tuple[str, str, str, str, flo
     return lines
 
 
-def _lic(data: Path, outputs: Path, attribute: str) -> list[tuple[str, str, str, str, float]]:
+def _people(
+    data: Path, outputs: Path, attribute: str, metric: str
+) -> list[tuple[str, str, str, str, float]]:
+    """What attackers read in people's captions, by alignment."""
+    parts, further = PEOPLE[metric]
     rows = sweep(
-        attribute,
+        f"{metric} {attribute}",
         outputs,
         *_words(data, attribute),
-        "metric=lic",
-        "metric.sides=[human]",
+        f"metric={metric}",
+        *further,
         "captioner=" + ",".join(CAPTIONERS),
         "alignment=" + ",".join(ALIGNMENTS),
         "seeds=3",
         "logger=csv",
     )
-    own = rows[rows["part"] == "human"]
+    scale = {"fraction": 100}
     return [
-        ("lic", attribute, line.captioner, line.alignment, 100 * line.value)
-        for line in own.itertuples()
-    ]
+        (parts[line.part], attribute, line.captioner, line.alignment,
+         scale.get(line.unit, 1) * line.value)
+        for line in rows[rows["part"].isin(parts)].dropna(subset="value").itertuples()
+    ]  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
@@ -81,6 +98,8 @@ def main(arguments: list[str]) -> None:
     for name, title in TITLES.items():
         for attribute in ATTRIBUTES:
             own = rows[(rows["table"] == name) & (rows["attribute"] == attribute)]
+            if own.empty:  # captions do not name race, so nothing leads from tasks to it
+                continue
             table = own.pivot_table(index="captioner", columns="column", values="value", sort=False)
             table = table.reindex(list(CAPTIONERS)).rename_axis("captioner")
             if "words" in table:
