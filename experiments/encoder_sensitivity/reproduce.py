@@ -57,8 +57,10 @@ def plan(data: Path) -> Iterator[list[str]]:
             yield [*own, "encoder=minilm"]
             yield [*own, "encoder=minilm", "probe=convex"]
     for encoder in SCRATCH:
-        yield [ALL, "attribute=gender", "metric=lic", f"encoder={encoder}"]
-        yield [THREE, "attribute=gender", "metric=dbac", f"encoder={encoder}"]
+        for attribute in ("gender", "race"):
+            own = [f"attribute={attribute}", f"encoder={encoder}"]
+            yield [ALL, "metric=lic", *own]
+            yield [THREE, "metric=dbac", *own]
     model = f"encoder.model={data / MPNET}"
     yield [ALL, "attribute=gender", "metric=lic", "encoder=mpnet", model]
 
