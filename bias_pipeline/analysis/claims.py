@@ -25,6 +25,8 @@ REGISTER = Path("claims") / "claims.yaml"
 _NORMAL = 1.959964
 _SERIES = ("a", "b")
 _WORDS = ("where", "what", "test", "negated", *_SERIES)
+# Of rows: whose, what names them and by what they are multiplied, not which they are.
+_HOW = ("rows", "readings", "by", "scale")
 _OPPOSITE = {"yes": "no", "no": "yes"}
 
 
@@ -196,8 +198,9 @@ def _printed_half(
 
 
 def _rows(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
-    """Rows of one of our studies, in per cent, by captioner; one series a reading."""
-    fixed = {key: value for key, value in cells.items() if key not in ("rows", "readings")}
+    """Rows of one of our studies, in per cent, by captioner or what else; one series a reading."""
+    axis, scale = cells.get("by", "captioner"), cells.get("scale", 100)
+    fixed = {key: value for key, value in cells.items() if key not in _HOW}
     lines = [
         line
         for line in _read(folder / cells["rows"] / "rows.csv")
@@ -207,7 +210,7 @@ def _rows(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     readings = dict.fromkeys(tuple(line[key] for key in by) for line in lines)
     for reading in readings or [()]:
         yield {
-            line["captioner"]: _number(line)
+            line[axis]: _number(line, scale)
             for line in lines
             if tuple(line[key] for key in by) == reading
         }
@@ -217,8 +220,8 @@ def _fits(found: str, wanted: object) -> bool:
     return found in map(str, wanted) if isinstance(wanted, list) else found == str(wanted)
 
 
-def _number(line: Mapping[str, str]) -> Number:
-    value, low, high = (100 * float(line[key] or "nan") for key in ("value", "ci_low", "ci_high"))
+def _number(line: Mapping[str, str], scale: float) -> Number:
+    value, low, high = (scale * float(line[key] or "nan") for key in ("value", "ci_low", "ci_high"))
     return Number(value, (high - low) / 2)
 
 
