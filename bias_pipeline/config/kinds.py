@@ -207,7 +207,8 @@ def _object(value: Any, kind: type, where: str) -> str | None:
     if _is_node(value) and kind in resolve(value[TARGET]).__mro__:
         return None
     found = value[TARGET] if _is_node(value) else value
-    return _must_be(found, f"a configuration of a {kind.__name__}", where)
+    about = (kind.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    return _must_be(found, f"a configuration of a {kind.__name__} ({about})", where)
 
 
 def _is_node(value: object) -> TypeGuard[Mapping[str, Any]]:

@@ -138,7 +138,10 @@ def named_spec(encoder: Encoder) -> list[object]:
 
 
 class FeatureEncoder(Encoder):
-    """An encoder without weights: its :class:`Items` are fitted to :class:`Features`."""
+    """An encoder that learns nothing, so that a convex attacker can have its features.
+
+    Its :class:`Items` are fitted to :class:`Features`.
+    """
 
 
 class NetEncoder(Encoder):

@@ -47,7 +47,7 @@ class Findings:
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
-        told = [self._driver(estimates), *self._compare_groups(estimates), *self._noisy_pairs()]
+        told = [*self._driver(estimates), *self._compare_groups(estimates), *self._noisy_pairs()]
         parts: dict[str, Part] = {n: self._part(n, own) for n, own in estimates.items()}
         return Score(
             parts=parts,
@@ -152,15 +152,17 @@ class Findings:
             for name, value in found.items()
         }
 
-    def _driver(self, estimates: Mapping[PartName, Estimate]) -> str:
+    def _driver(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
         of = self.direction.part
         attackers, priors = (estimates[of(part)].value for part in ("none", "priors"))
+        if attackers == priors == 0:  # as where people stand in for the captioner
+            return []
         driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
         arrow = "A->T" if self.to_task else "T->A"
-        return (
+        return [
             f"{arrow} is driven by {driver}: attackers alone {100 * attackers:+.1f}, "
             f"priors alone {100 * priors:+.1f}"
-        )
+        ]
 
     def _amplified(self, estimates: Mapping[PartName, Estimate]) -> list[tuple[int, int, Estimate]]:
         """Pairs whose interval lies above 0, the strongest first."""
