@@ -38,6 +38,10 @@ def command(arguments: Sequence[str]) -> int:
         say(ABSENT)
     elif options.meteor:
         _print_likeness({c.captioner: likeness(c, align, options.meteor) for c, align in found})
+    say(
+        f"What attackers read of them (LIC_H, omega_H) takes runs: {PROGRAM} metric=lic,dbac "
+        f"alignment=constant,contextual; experiments/alignment has those of seven captioners"
+    )
     return 0
 
 
@@ -82,7 +86,7 @@ def _line(own: Reach) -> list[str]:
 
 
 def _print_likeness(found: dict[str, Likeness]) -> None:
-    say("METEOR of aligned human captions with their originals")
+    say("METEOR 1.5, its authors' program, of aligned human captions with their originals")
     lines = [
         [name, str(own.captions), decimal(own.constant), decimal(own.contextual)]
         for name, own in found.items()
