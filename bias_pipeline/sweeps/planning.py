@@ -94,9 +94,11 @@ def _seconds(cell: Cell, store: ResultStore) -> float:
     if cell.choice("encoder") in _MEASURED:
         return costs.seconds_of(cell.metric.name, corpus, seeds, settings)
     captions = costs.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
-    rates = [_rate(result) for result in _alike(cell, store)]
-    known = [rate for rate in rates if not math.isnan(rate)]
-    return captions * seeds * max(known) if known else math.nan
+    known = [own for result in _alike(cell, store) if (own := _taken(result)) is not None]
+    if not known:
+        return math.nan
+    size, taken = max(known)  # what starting takes says nothing of a larger one
+    return captions * seeds * taken / size
 
 
 def _alike(cell: Cell, store: ResultStore) -> list[Result]:
@@ -106,15 +108,15 @@ def _alike(cell: Cell, store: ResultStore) -> list[Result]:
     return [own for own in found if own.rows and own.rows[0].encoder == cell.choice("encoder")]
 
 
-def _rate(result: Result) -> float:
-    """Seconds a caption and seed, NaN where attackers were there already."""
+def _taken(result: Result) -> tuple[int, float] | None:
+    """Captions times seeds and the seconds they took, None where attackers were there already."""
     told = result.manifest
     corpus, training, taken = (told.get(key) for key in ("corpus", "training", "seconds"))
     if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
-        return math.nan
+        return None
     images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
     size = costs.captions(images, model, human, _settings(result)) * result.rows[0].n_seeds
-    return float(taken) / size if size and isinstance(taken, int | float) else math.nan
+    return (size, float(taken)) if size and isinstance(taken, int | float) else None
 
 
 def _settings(result: Result) -> Mapping[str, object]:

@@ -65,16 +65,21 @@ def test_a_dry_run_says_which_data_cannot_be_read(run: Run, tmp_path: Path) -> N
     assert (code, "a.json" in text) == (3, True)
 
 
-def keep_a_result(outputs: Path, cached: int = 0) -> None:
+def keep_a_result(outputs: Path, cached: int = 0, images: int = 120) -> None:
     """LIC of an LSTM, five human captions an image, which took 15 s."""
+    name = f"lic-lstm-{images}"
     manifest = {
-        "corpus": {"n_images": 120, "n_model_captions": 120, "n_human_captions": 600},
+        "corpus": {
+            "n_images": images,
+            "n_model_captions": images,
+            "n_human_captions": 5 * images,
+        },
         "config": {"positions": 5, "sides": ["model", "human"]},
         "training": {"trained": 12 - cached, "cached": cached},
         "seconds": 15.0,
     }
-    lstm = row("lic-lstm", metric="lic", encoder="lstm", n_seeds=2)
-    ResultStore(outputs).save(Result("lic-lstm", [lstm], manifest))
+    lstm = row(name, metric="lic", encoder="lstm", n_seeds=2)
+    ResultStore(outputs).save(Result(name, [lstm], manifest))
 
 
 @pytest.mark.parametrize(("cached", "told"), [(0, "30 s"), (2, "not known")])
@@ -85,6 +90,14 @@ def test_the_time_of_a_network_is_that_of_one_like_it(
     keep_a_result(tmp_path / "outputs", cached)
     text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
     assert re.search(rf"to run +{told}\n", text)
+
+
+def test_the_largest_cell_of_the_kind_tells_the_time(run: Run, tmp_path: Path) -> None:
+    """What a small one takes to start would be counted for every caption."""
+    keep_a_result(tmp_path / "outputs")
+    keep_a_result(tmp_path / "outputs", images=4)
+    text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
+    assert re.search(r"to run +30 s\n", text)
 
 
 @pytest.mark.parametrize(("key", "told"), [("positions=1", "10 s"), ("sides=[model]", "5 s")])
