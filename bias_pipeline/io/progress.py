@@ -52,9 +52,10 @@ class Bar:
     def seconds_left(self) -> float | None:
         """Expected seconds until the last step is done, None as long as nothing is known.
 
-        The first step says too little: it reads and imports what the others find ready.
+        The first step says too little: it reads and imports what the others find ready. Where all
+        steps so far are done, nobody knows how many are still to be found.
         """
-        if self.done < _TELLING:
+        if not _TELLING <= self.done < self.total:
             return None
         return self.elapsed / self.done * (self.total - self.done)
 

@@ -106,6 +106,12 @@ def test_the_time_left_waits_for_a_cell_of_every_encoder(
     assert own.seconds_left() == pytest.approx(10 + 200, abs=2)
 
 
+def test_nothing_is_told_where_all_steps_so_far_are_done() -> None:
+    own = Bar("lic")
+    own.total = own.done = 3  # what is found later is not known
+    assert own.seconds_left() is None
+
+
 def test_a_cell_that_failed_does_not_shorten_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
