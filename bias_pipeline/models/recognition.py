@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.errors import DataError
+from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models import clip
 from bias_pipeline.models.clip import ClipPhotos, ClipTexts
-from bias_pipeline.models.detection import BOXES, ONE_LABEL, labels_of, load_boxes
-from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load
+from bias_pipeline.models.detection import BOXES, ONE_LABEL, Photo, labels_of, load_boxes
+from bias_pipeline.models.pretrained import Preprocessing, Pretrained, find_pretrained, load
+from bias_pipeline.models.torchvision_detection import (
+    SUFFIXES,
+    TorchvisionDetector,
+    check_weights,
+)
 from bias_pipeline.vision.labels import plain_label, surest_first
 from bias_pipeline.vision.photos import read_photo
 from bias_pipeline.vision.torchvision import make_importable
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     import torch
 
 KEPT = 20  # labels of a picture, the surest
+_LEAST = 0.05  # certainty of a box, torchvision's own default
 PROMPT = "a photo of a {}"  # the one that CLIP's paper begins with
 
 CLASSIFIERS = (
@@ -50,18 +58,18 @@ class Recognizer(ABC):
     names: Sequence[str]
 
     @abstractmethod
-    def read(self, path: Path) -> FloatArray:
-        """(3, H, W) a photo as the network takes it.
+    def read(self, path: Path) -> Any:
+        """A photo as the network takes it.
 
         Raises:
             UnreadableError: with the reason.
         """
 
     @abstractmethod
-    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def confidences(self, photos: Sequence[Any]) -> FloatArray:
         """(N, L) how sure it is of each label, in [0, 1]."""
 
-    def describe(self, photos: Sequence[FloatArray]) -> list[str]:
+    def describe(self, photos: Sequence[Any]) -> list[str]:
         """The surest labels of each photo with their confidences, as JSON.
 
         Raises:
@@ -79,6 +87,51 @@ def _surest(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[st
         if name:
             own[name] = max(own.get(name, 0.0), confidence)
     return list(surest_first(own)[:KEPT])
+
+
+class Network(NamedTuple):
+    """One that a user names.
+
+    Attributes:
+        name: of a model or a file.
+        files: digests of what decides its answers.
+        asked: whether it is asked for names, as CLIP is, and has no labels of its own.
+        load: from the names that it is asked for, and where to compute.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    asked: bool
+    load: Callable[[Sequence[str], torch.device], Recognizer]
+
+
+def find_network(source: str) -> Network:
+    """A model of one of :data:`KINDS`, or a file of weights of torchvision's detectors.
+
+    Raises:
+        BiasPipelineError: if it is not there, or of another kind.
+    """
+    if is_weights(source):
+        path = check_weights(Path(source).expanduser())
+        files = {"weights": digest_of(path)}
+        return Network(path.name, files, False, lambda _, device: _Torchvision(path, device))
+    model = find_pretrained(source, KINDS)
+    return Network(
+        model.name,
+        model.files,
+        model.kind == clip.CLIP,
+        lambda names, device: recognizer(model, names, device),
+    )
+
+
+def is_weights(source: str) -> bool:
+    """Whether it is a file of weights and no model's folder or name.
+
+    Example:
+        >>> is_weights("fasterrcnn.pth"), is_weights("facebook/detr-resnet-50")
+        (True, False)
+    """
+    return Path(source).suffix in SUFFIXES
 
 
 def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) -> Recognizer:
@@ -167,6 +220,26 @@ class _Detector(Recognizer):
             # The last of DETR's labels is that of no object.
             each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
             return _array(each.max(dim=0).values)
+
+
+class _Torchvision(Recognizer):
+    """A detector of torchvision: of each label the surest box."""
+
+    def __init__(self, path: Path, device: torch.device) -> None:
+        self._detector = TorchvisionDetector(path, _LEAST, device)
+        self.names = [NAMES_BY_NUMBER.get(str(n), "") for n in self._detector.numbers]
+
+    def read(self, path: Path) -> Photo:
+        return self._detector.read(path)
+
+    def confidences(self, photos: Sequence[Photo]) -> FloatArray:
+        import torch
+
+        found = np.zeros((len(photos), len(self.names)), np.float32)
+        with torch.inference_mode():
+            for row, own in enumerate(self._detector.candidates(photos)):
+                np.maximum.at(found[row], own.labels.cpu().numpy(), own.scores.cpu().numpy())
+        return found
 
 
 def _array(values: torch.Tensor) -> FloatArray:

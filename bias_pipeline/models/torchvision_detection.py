@@ -97,7 +97,7 @@ def check_weights(path: Path) -> Path:
     """
     if not path.is_file():
         raise ResourceError(
-            f"--model {path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
+            f"{path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
             "hand, or name a folder or a detector on the hub"
         )
     return path

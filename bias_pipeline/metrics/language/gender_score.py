@@ -88,8 +88,9 @@ class GenderScore(CountingMetric):
         context: where objects come from: ``objects`` that the data set knows of an image; a file
             of detections (JSON, CSV, ...) with columns ``image_id``, ``label`` and ``score``; a
             folder or a name on the hub of a classifier such as ``microsoft/resnet-152``, a CLIP,
-            which is asked for ``task``'s names, or a detector of the DETR family. Of several, as in
-            the paper, each proposes and all vote.
+            which is asked for ``task``'s names, or a detector of the DETR family; a file of weights
+            of torchvision's Faster R-CNN (``.pth``). Of several, as in the paper, each proposes and
+            all vote.
         top_k: objects that each such source gives of a picture, people left out; the data set's own
             objects all count.
         min_confidence: how sure a source must be of an object.

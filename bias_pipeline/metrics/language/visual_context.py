@@ -22,9 +22,8 @@ from bias_pipeline.inference.runner import Model, named
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.metrics.language.contexts import Contexts, annotated
 from bias_pipeline.metrics.language.judging import unit_vectors
-from bias_pipeline.models import clip
-from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
-from bias_pipeline.models.recognition import KINDS, PROMPT, recognizer
+from bias_pipeline.models.pretrained import device_of
+from bias_pipeline.models.recognition import PROMPT, Network, find_network, is_weights
 from bias_pipeline.vision.labels import Labels
 
 OBJECTS = "objects"  # those that the data set knows
@@ -40,7 +39,8 @@ class VisualContext:
     """What sources see in pictures, and which of it counts.
 
     Attributes:
-        sources: ``objects``, or files of detections and names or folders of networks.
+        sources: ``objects``, or files of detections, names or folders of networks, and files of
+            weights of torchvision's detectors.
         names: what CLIP is asked for.
         exclude_tasks: objects of the data set that do not count.
         exclude_labels: labels that do not count.
@@ -88,7 +88,7 @@ class VisualContext:
             if is_file(source):
                 check_file(Path(source), "metric.context")
             elif source != OBJECTS:
-                find_pretrained(source, KINDS)
+                find_network(source)
 
     def of(self, corpus: Corpus, wanted: IntArray, encoder: Frozen) -> Contexts:
         """The objects of a corpus.
@@ -177,12 +177,12 @@ class VisualContext:
             )
         digests = {row: own for row in wanted.tolist() if (own := contents[row]) is not None}
         paths = {own: path for row, own in digests.items() if isinstance(path := files[row], Path)}
-        model = find_pretrained(source, KINDS)
+        network = find_network(source)
 
         def load() -> Model:
-            return recognizer(model, self.names, device_of(self.device))
+            return network.load(self.names, device_of(self.device))
 
-        with store_in(self.cache, self._settings(model), model.name) as store:
+        with store_in(self.cache, self._settings(network), network.name) as store:
             seen, unreadable = seen_in(paths, store, load)
         broken = {
             corpus.ids[row]: unreadable[own] for row, own in digests.items() if own not in seen
@@ -191,9 +191,9 @@ class VisualContext:
             notes.append(f"{source}: {len(broken)} pictures cannot be read: {named(broken)}")
         return {row: seen[own] for row, own in digests.items() if own in seen}
 
-    def _settings(self, model: Pretrained) -> Mapping[str, object]:
-        asked = {"prompt": PROMPT, "names": list(self.names)} if model.kind == clip.CLIP else {}
-        return {"job": "recognize", "version": VERSION, "files": dict(model.files), **asked}
+    def _settings(self, network: Network) -> Mapping[str, object]:
+        asked = {"prompt": PROMPT, "names": list(self.names)} if network.asked else {}
+        return {"job": "recognize", "version": VERSION, "files": dict(network.files), **asked}
 
 
 def is_file(source: str) -> bool:
@@ -207,23 +207,25 @@ def is_file(source: str) -> bool:
 
 
 def networks(context: object) -> list[str]:
-    """The networks that a configuration's context names.
+    """The networks on the hub or in folders that a configuration's context names.
 
     Example:
         >>> networks(["microsoft/resnet-152", "seen.csv"]), networks("objects")
         (['microsoft/resnet-152'], [])
     """
     sources = context if isinstance(context, list) else [context]
-    return [o for o in sources if isinstance(o, str) and o != OBJECTS and not is_file(o)]
+    return [
+        own
+        for own in sources
+        if isinstance(own, str) and own != OBJECTS and not is_file(own) and not is_weights(own)
+    ]
 
 
 def content_of(source: str) -> object:
     """What is in a source's files, for a run's identity."""
     if source == OBJECTS:
         return source
-    return (
-        digest_of(Path(source)) if is_file(source) else dict(find_pretrained(source, KINDS).files)
-    )
+    return digest_of(Path(source)) if is_file(source) else dict(find_network(source).files)
 
 
 def _detected(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:

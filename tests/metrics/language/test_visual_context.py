@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
 from bias_pipeline.metrics.language.contexts import Contexts
 from bias_pipeline.metrics.language.visual_context import VisualContext, content_of
 from bias_pipeline.models.recognition import Recognizer
+from bias_pipeline.vision.torchvision import make_importable
 from tests.corpora import make_corpus
 from tests.photo_folder import BROKEN, write_photos
 from tests.tiny_models import language_models, write_clip, write_detector, write_resnet
@@ -272,3 +275,26 @@ def test_a_network_is_its_files(tmp_path: Path) -> None:
         for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
     assert one == same != other
+
+
+# --- weights of torchvision's detectors
+
+
+def test_weights_that_are_absent_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"fasterrcnn\.pth: no such file"):
+        VisualContext((str(tmp_path / "fasterrcnn.pth"),)).require()
+
+
+@pytest.mark.slow
+def test_a_detector_of_torchvision_is_a_source(tmp_path: Path) -> None:
+    """One whose every box is a dog."""
+    make_importable()
+    own = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    torch.manual_seed(0)
+    net = own.fasterrcnn_mobilenet_v3_large_fpn(weights=None, weights_backbone=None, num_classes=91)
+    dog = next(int(n) for n, name in NAMES_BY_NUMBER.items() if name == "dog")
+    net.roi_heads.box_predictor.cls_score.bias.data[dog] = 9.0
+    torch.save(net.state_dict(), tmp_path / "net.pth")
+    write_photos(tmp_path / "photos", 2)
+    seen = found(str(tmp_path / "net.pth"), of=corpus(2, tmp_path / "photos"))
+    assert {image: list(labels) for image, labels in seen.items()} == {"1": ["dog"], "2": ["dog"]}
