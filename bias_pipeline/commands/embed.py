@@ -1,10 +1,10 @@
-"""``embed``: photos, or captions, as vectors of a CLIP; in as many tasks as one likes."""
+"""``embed``: photos as vectors of a CLIP, captions of language models too; in many tasks."""
 
 from __future__ import annotations
 
 import zlib
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bias_pipeline.commands.arguments import Parser
@@ -16,10 +16,13 @@ from bias_pipeline.inference.gathering import gather, write_embeddings
 from bias_pipeline.inference.runner import Model, describe_share, report, size_of
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.clip import KINDS, ClipPhotos, ClipTexts
-from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.sentences import KINDS as LANGUAGE
+from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.vision.photos import find_photos
 
 _ABOUT = "Photos, or captions, as ve"
+Vectors = tuple[dict[str, object], Callable[[], Model]]  # what decides them, and what makes them
 JOB = "embed"
 VERSION = 1  # raised when the same model would give other vectors
 
@@ -78,13 +81,27 @@ def _embed_photos(options: Namespace) -> None:
 
 def _embed_texts(options: Namespace) -> None:
     texts, _, _ = model_captions(options.texts)
-    model = find_pretrained(options.model, KINDS, revision=options.revision)
+    model = find_pretrained(options.model, (*KINDS, *LANGUAGE), revision=options.revision)
+    settings, load = (_of_clip if model.kind in KINDS else _of_language)(options, model)
+    store = BlockStore(options.out, settings, model.name)
+    report(describe_share(texts, _checksum, store, load, options), "texts", JOB, store)
 
+
+def _of_clip(options: Namespace, model: Pretrained) -> Vectors:
     def load() -> Model:
         return ClipTexts(model, device_of(options.device), normalize=not options.no_normalize)
 
-    store = BlockStore(options.out, _settings(options, "texts", model.files), model.name)
-    report(describe_share(texts, _checksum, store, load, options), "texts", JOB, store)
+    return _settings(options, "texts", model.files), load
+
+
+def _of_language(options: Namespace, model: Pretrained) -> Vectors:
+    """A masked or causal model, or one of sentences, pooled as its own files say."""
+    pooling = pooling_of(model, None, not options.no_normalize)
+
+    def load() -> Model:
+        return Sentences(model, device_of(options.device), pooling)
+
+    return {**_settings(options, "texts", model.files), "pooling": pooling.how}, load
 
 
 def _settings(options: Namespace, source: str, files: object) -> dict[str, object]:

@@ -198,6 +198,14 @@ class Sentences:
         """Places of those of the last call's texts that were longer than the model reads."""
         return self._tokens.cut
 
+    def read(self, text: str) -> str:
+        """A text as it is."""
+        return text
+
+    def describe(self, texts: Sequence[str]) -> FloatArray:
+        """See :meth:`embed`."""
+        return self.embed(texts)
+
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """(N, D) a vector for each text.
 

@@ -15,12 +15,13 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
+from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.inference.gathering import MISSING, _write_missing, read_embeddings
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 from tests.cli.commands import Run, start, wait_for
 from tests.photo_folder import BROKEN, break_some, write_photos
-from tests.tiny_models import write_clip
+from tests.tiny_models import write_bert, write_clip
 
 N_PHOTOS = 90
 ONE_THREAD = ("--threads", "1")  # more would wait for each other on a machine that is busy
@@ -420,6 +421,17 @@ def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path)
             expected = network.get_text_features(**own).pooler_output[0]
         row = ids.index(str(number))
         assert np.allclose(vectors[row], expected / expected.norm(), atol=1e-5), text
+
+
+def test_texts_get_vectors_of_a_language_model(run: Run, tmp_path: Path) -> None:
+    """What attackers have of it, at length 1."""
+    model, own = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
+    Path("own.json").write_text(json.dumps(own))
+    code, told = run("embed", "--texts", "own.json", "--model", str(model), "--out", "out")
+    assert code == 0, told
+    found = gathered(run)[1]
+    wanted = Frozen(str(model), normalize=True, device="cpu").vectors(list(own.values()))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
