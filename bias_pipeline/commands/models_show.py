@@ -8,6 +8,7 @@ from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.encoders.fiber import Fiber
+from bias_pipeline.encoders.open_clip import OpenClip
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
@@ -15,11 +16,12 @@ from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, size_of
 from bias_pipeline.models.needs import PUBLISHED, Need, encoder_needs, needs_within
+from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
 
-FIBER_USER = "encoder.model"
+ENCODER = "encoder.model"
 
 
 def parser() -> Parser:
@@ -59,14 +61,14 @@ def _show_needed(words: Sequence[str]) -> int:
     encoder = cell.build("encoder") if "encoder" in cell.used else None
     if encoder is not None and cell.tree["encoder"].get(PUBLISHED) and encoder.named:
         needs.append(Need(encoder.named, cell.tree["encoder"]["revision"]))
-    by_hand = encoder if isinstance(encoder, Fiber) else None
-    if by_hand:
-        needs = [need for need in needs if need.model != by_hand.model]
+    apart = encoder if isinstance(encoder, Fiber | OpenClip) else None
+    if apart:
+        needs = [need for need in needs if need.model != apart.model]
     elif not needs:
         say("this configuration needs no published weights")
     _show_all(dict.fromkeys(needs))
-    if by_hand:
-        _tell(by_hand.found, [FIBER_USER])
+    if apart:
+        _tell(apart.found, [ENCODER])
     return 0
 
 
@@ -87,8 +89,8 @@ def _show_all(needs: Iterable[Need]) -> None:
 
 
 def _show(name: str, revision: str) -> None:
-    if is_fiber(name):
-        _tell(find_fiber(name), [FIBER_USER])
+    if is_fiber(name) or is_open_clip(name):
+        _tell(find_fiber(name) if is_fiber(name) else find_open_clip(name), [ENCODER])
         return
     users = _users()
     model = find_gguf(name, revision) or find_pretrained(name, [*users], revision=revision)

@@ -14,6 +14,7 @@ from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
 from bias_pipeline.models import clip
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
+from bias_pipeline.models.open_clip_folder import is_open_clip
 from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.vision.people import Crop
@@ -77,7 +78,8 @@ class Clip(PictureTextEncoder):
 
         Raises:
             AbsentModelError: if there is no such model.
-            UsageError: if one is to be fitted and there is nowhere to keep it.
+            UsageError: if one is to be fitted and there is nowhere to keep it, or it is in files
+                of open_clip alone.
         """
         if not self.named:
             if self.cache is None:
@@ -86,6 +88,10 @@ class Clip(PictureTextEncoder):
                     "named, and there is no folder to keep it in; name one, or a model"
                 )
             return
+        if is_open_clip(self.named):
+            raise UsageError(
+                f"encoder.model={self.named}: a model of open_clip's; choose encoder=open_clip"
+            )
         try:
             model = find_pretrained(self.named, KINDS, revision=self.revision)
             require_vocabulary(model.folder, model.files)

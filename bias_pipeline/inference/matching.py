@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.inference.embedders import FloatArray, Found, IntArray
+from bias_pipeline.inference.embedders import FloatArray, IntArray
+from bias_pipeline.inference.halves import FoundOneSpace, OneSpace
 from bias_pipeline.io import stopping
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.vision.people import Crop, look, look_key
@@ -37,54 +38,15 @@ class Judge(Protocol):
         """(P,) how well they match; pairs (P, 2) are of a photo and a text."""
 
 
-class TwoModes(Judge, Protocol):
+class TwoModes(Judge, OneSpace, Protocol):
     """One that gives either vectors too."""
 
-    def photos(self, photos: Sequence[FloatArray], /, *, normalize: bool) -> FloatArray:
-        """(N, D) a vector for each photo, by itself."""
-
-    def texts(self, texts: Sequence[str], /) -> FloatArray:
-        """(N, D) a vector of length 1 for each text, by itself."""
+    def prepare(self, photo: Image, /) -> FloatArray:
+        """(3, H, W) a photo as the network takes it, in either mode."""
 
 
 @dataclass(frozen=True)
-class PhotoHalf:
-    """Pictures by themselves.
-
-    Attributes:
-        net: of two modes.
-        normalize: whether vectors are of length 1.
-    """
-
-    net: TwoModes
-    normalize: bool
-
-    def prepare(self, photo: Image) -> FloatArray:
-        """(3, H, W) a photo as the network takes it."""
-        return self.net.prepare(photo)
-
-    def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
-        """(N, D) a vector for each photo."""
-        return self.net.photos(photos, normalize=self.normalize)
-
-
-@dataclass(frozen=True)
-class TextHalf:
-    """Texts by themselves.
-
-    Attributes:
-        net: of two modes.
-    """
-
-    net: TwoModes
-
-    def describe(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D) a vector of length 1 for each text."""
-        return self.net.texts(texts)
-
-
-@dataclass(frozen=True)
-class FoundTwoModes(Found, ABC):
+class FoundTwoModes(FoundOneSpace, ABC):
     """A model of two modes that was found."""
 
     @property
@@ -100,14 +62,6 @@ class FoundTwoModes(Found, ABC):
             BiasPipelineError: if it cannot be loaded, or does not judge.
         """
         return self.net
-
-    def photos(self, *, normalize: bool) -> PhotoHalf:
-        """The half of pictures, of vectors of length 1 or as the model makes them."""
-        return PhotoHalf(self.net, normalize)
-
-    def texts(self) -> TextHalf:
-        """The half of texts."""
-        return TextHalf(self.net)
 
 
 class Judging(Protocol):

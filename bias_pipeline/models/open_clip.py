@@ -1,0 +1,157 @@
+"""Models of open_clip: photos and texts as vectors of one space.
+
+Ilharco et al., OpenCLIP (2021). The library (extra ``open-clip``) builds the network, prepares
+photos and reads texts; weights are read here, as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.extras import OPEN_CLIP
+from bias_pipeline.models.open_clip_folder import (
+    CONFIG,
+    checkpoint_of,
+    model_config,
+    preprocessing,
+    tokenizing,
+)
+from bias_pipeline.models.pretrained import Pretrained, first_line, numbers_of
+from bias_pipeline.models.weight_files import read_numbers
+from bias_pipeline.models.weight_names import check_fit
+from bias_pipeline.vision.torchvision import make_importable
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FloatArray = npt.NDArray[np.float32]
+
+_TRAINED = "module."  # before each name, where several devices trained
+_SIZES = ("input_resolution", "context_length", "vocab_size")  # that OpenAI keeps among weights
+
+
+class OpenClipModel:
+    """Both halves.
+
+    Args:
+        model: that :func:`~bias_pipeline.models.open_clip_folder.find_open_clip` found.
+        quick: whether the towers of the library's own compute QuickGELU, ``x * sigmoid(1.702 x)``,
+            which OpenAI's weights were trained with, instead of GELU.
+        device: where to compute.
+
+    Raises:
+        DataError: if the files are broken, or do not fit each other.
+        ResourceError: if the library is not installed.
+    """
+
+    def __init__(self, model: Pretrained, quick: bool, device: torch.device) -> None:
+        OPEN_CLIP.require()
+        make_importable()
+        self._name, self._device = model.name, device
+        network = _built(model, quick)
+        path = checkpoint_of(model)
+        weights = _weights(model)
+        shapes = {name: value.shape for name, value in network.state_dict().items()}
+        check_fit(weights, shapes, path, f"it is not what {CONFIG} describes")
+        network.load_state_dict(weights)
+        self._net = network.to(device).eval()
+        self._process = _process(model, network.visual.image_size)
+        self._tokens = _tokenizer(model)
+
+    def prepare(self, photo: Image) -> FloatArray:
+        """(3, H, W) a photo as the network takes it."""
+        found: FloatArray = self._process(photo).numpy()
+        return found
+
+    def photos(self, photos: Sequence[FloatArray], *, normalize: bool) -> FloatArray:
+        """(N, D) a vector for each photo."""
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(photos)).to(self._device)
+            found = self._net.encode_image(pixels, normalize=normalize)
+            return numbers_of(found, self._name)
+
+    def texts(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) a vector of length 1 for each text; what is longer than it reads is cut off."""
+        with torch.inference_mode():
+            tokens = self._tokens(list(texts)).to(self._device)
+            return numbers_of(self._net.encode_text(tokens, normalize=True), self._name)
+
+
+def _built(model: Pretrained, quick: bool) -> Any:
+    """The network with fresh weights; nothing is fetched."""
+    import open_clip
+
+    own = deepcopy(model_config(model.folder))
+    own["quick_gelu"] = quick
+    own["vision_cfg"]["timm_model_pretrained"] = False
+    kind: Any = open_clip.CLIP
+    if own.pop("custom_text", False):
+        kind = open_clip.CoCa if "multimodal_cfg" in own else open_clip.CustomTextCLIP
+    try:
+        return kind(**own)
+    except Exception as error:  # whatever a broken configuration makes of the library
+        raise DataError(
+            f"{model.folder / CONFIG}: open_clip cannot build it ({first_line(error)})"
+        ) from error
+
+
+def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
+    """The file's numbers by the library's names."""
+    path = checkpoint_of(model)
+    read = read_numbers(path)
+    if isinstance(read, Mapping) and isinstance(read.get("state_dict"), Mapping):
+        read = read["state_dict"]  # where training was to go on
+    if not isinstance(read, Mapping) or not all(
+        isinstance(value, torch.Tensor) for value in read.values()
+    ):
+        raise DataError(f"{path}: it holds no weights by name; save the model's state_dict")
+    return {
+        str(name).removeprefix(_TRAINED): value
+        for name, value in read.items()
+        if name not in _SIZES
+    }
+
+
+def _process(model: Pretrained, size: Any) -> Any:
+    """The library's preparation of a picture."""
+    import open_clip
+
+    shown = preprocessing(model.folder)
+    return open_clip.image_transform(size, is_train=False, **shown._asdict())
+
+
+def _tokenizer(model: Pretrained) -> Any:
+    """The library's own tokenizer, or one of transformers where the configuration names one."""
+    from open_clip import tokenizer as library
+
+    text = model_config(model.folder)["text_cfg"]
+    longest, told = text.get("context_length", 77), tokenizing(model.folder)
+    try:
+        if not text.get("hf_tokenizer_name"):
+            return library.SimpleTokenizer(context_length=longest, **told)
+        return library.HFTokenizer(
+            model.folder,
+            context_length=longest,
+            tokenizer_mode=text.get("tokenizer_mode"),
+            local_files_only=True,
+            trust_remote_code=False,
+            **told,
+        )
+    except Exception as error:  # whatever a broken or absent file makes of the library
+        raise DataError(
+            f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def loaded(model: Pretrained, quick: bool, device: torch.device) -> OpenClipModel:
+    """The model that was asked last."""
+    return OpenClipModel(model, quick, device)

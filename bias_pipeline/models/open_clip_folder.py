@@ -1,0 +1,230 @@
+"""A folder of open_clip's layout: its weights, its configuration, and what that may ask for.
+
+One folder often holds a model twice, for transformers (``config.json``) and for open_clip
+(``open_clip_config.json``); only the second is read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bias_pipeline.errors import AbsentModelError, DataError, ResourceError, UsageError
+from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.models.folders import LARGEST_SIDE, check_config, require_vocabulary
+from bias_pipeline.models.places import MAIN, find_place
+from bias_pipeline.models.pretrained import Pretrained
+
+KIND, CONFIG = "open_clip", "open_clip_config.json"
+# As the library writes them, the best first; model.safetensors beside them is another library's.
+_WEIGHTS = (
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+    "open_clip_pytorch_model.pth",
+    "open_clip_pytorch_model.pt",
+)
+_VOCABULARY = ("*.txt", "*.model", "*token*.json", "vocab.json")
+_TOKENIZING = ("additional_special_tokens", "clean", "language", "strip_sep_token")
+# OpenAI's, which the library takes where a configuration names no others.
+_MEAN = (0.48145466, 0.4578275, 0.40821073)
+_STD = (0.26862954, 0.26130258, 0.27577711)
+_RESIZING = ("shortest", "longest", "squash")
+_INTERPOLATION = ("bicubic", "bilinear", "random")  # the last is bicubic but in training
+
+
+class Shown(NamedTuple):
+    """How pictures are prepared.
+
+    Attributes:
+        mean: subtracted from each channel, which is in [0, 1].
+        std: divided by.
+        interpolation: of pixels.
+        resize_mode: which side is made to fit; ``squash`` both.
+        fill_color: 0 to 255, beside a picture whose longest side fits.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    interpolation: str
+    resize_mode: str
+    fill_color: int
+
+
+def is_open_clip(folder: str) -> bool:
+    """Whether a folder holds a model for open_clip and none for transformers.
+
+    Example:
+        >>> is_open_clip("nowhere")
+        False
+    """
+    own = Path(folder).expanduser()
+    return (own / CONFIG).is_file() and not (own / "config.json").is_file()
+
+
+def find_open_clip(
+    name: str | None, weights: str | None = None, *, revision: str = MAIN
+) -> Pretrained:
+    """Find a model; nothing of it is loaded.
+
+    Args:
+        name: a folder, or a name on the hub, looked up in its cache.
+        weights: the file's name, None for that which the library itself writes.
+        revision: of a name.
+
+    Returns:
+        The first of its files is that of weights.
+
+    Raises:
+        AbsentModelError: if it, or a file of it, is not there.
+        DataError: if its configuration is broken, or asks for what is not built.
+        UsageError: if ``weights`` is no file's name.
+    """
+    if name is None:
+        raise AbsentModelError(
+            "encoder.model=null: set encoder.model to a folder with "
+            f"{CONFIG} and {_WEIGHTS[0]}, or to such a model's name on the hub"
+        )
+    try:
+        place = find_place(name, revision)
+        folder = place.folder
+        own = [_weights(folder, weights), _there(folder, CONFIG), *_vocabulary(folder)]
+    except ResourceError as error:
+        raise AbsentModelError(str(error)) from error
+    files = {path.name: digest_of(path) for path in own}
+    return Pretrained(name, folder, KIND, files, place.source, place.revision)
+
+
+def _weights(folder: Path, name: str | None) -> Path:
+    if name is None:
+        _there(folder, CONFIG)
+        found = next((own for own in _WEIGHTS if (folder / own).is_file()), _WEIGHTS[0])
+        return _there(folder, found, ", or set encoder.weights=NAME")
+    if Path(name).name != name:
+        raise UsageError(f"encoder.weights={name}: give a file's name within encoder.model")
+    return _there(folder, name)
+
+
+def _there(folder: Path, name: str, other: str = "") -> Path:
+    if not (folder / name).is_file():
+        raise ResourceError(f"{folder}: {name} is absent; fetch it into this folder{other}")
+    return folder / name
+
+
+def _vocabulary(folder: Path) -> list[Path]:
+    """The files of a tokenizer of transformers; none where the library's own is used."""
+    if not model_config(folder)["text_cfg"].get("hf_tokenizer_name"):
+        return []
+    found = {path for pattern in _VOCABULARY for path in folder.glob(pattern)}
+    require_vocabulary(folder, [path.name for path in found])
+    return sorted(found)
+
+
+def checkpoint_of(model: Pretrained) -> Path:
+    """The file of weights of what :func:`find_open_clip` found."""
+    return model.folder / next(iter(model.files))
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    config = expect(load_json(path, what="a configuration of open_clip"), dict, path, "")
+    check_config(path, config)
+    return config
+
+
+def model_config(folder: Path) -> dict[str, Any]:
+    """The network's configuration, of what can be built offline.
+
+    Raises:
+        DataError: naming the key that asks for more.
+    """
+    path = folder / CONFIG
+    config = expect(_read(folder).get("model_cfg"), dict, path, "model_cfg")
+    for tower in ("vision_cfg", "text_cfg"):
+        expect(config.get(tower), dict, path, f"model_cfg.{tower}")
+    expect(config.get("quick_gelu", False), bool, path, "model_cfg.quick_gelu")
+    vision, text = config["vision_cfg"], config["text_cfg"]
+    timm = vision.get("timm_model_name") or ""
+    if not isinstance(timm, str) or {":", "/"} & set(timm):
+        raise DataError(f"{path}: timm_model_name {str(timm)[:60]!r} is no name of timm's own")
+    if text.get("hf_model_name"):
+        raise DataError(
+            f"{path}: text_cfg.hf_model_name has texts read by a model of transformers whose "
+            "configuration is not in this folder; choose a model with a text tower of open_clip's"
+        )
+    sizes = vision.get("image_size", 224)
+    for side in sizes if isinstance(sizes, list) else [sizes]:
+        if type(side) is not int or not 1 <= side <= LARGEST_SIDE:
+            raise DataError(
+                f"{path}: image_size is {str(sizes)[:60]}; pictures have 1 to {LARGEST_SIDE} "
+                "pixels a side"
+            )
+    return config
+
+
+def tokenizing(folder: Path) -> Mapping[str, Any]:
+    """What the tokenizer is told beside the length of texts.
+
+    Raises:
+        DataError: if it is more than how it cleans texts.
+    """
+    path = folder / CONFIG
+    told = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
+    own = expect(told, dict, path, "text_cfg.tokenizer_kwargs")
+    more = sorted(set(own) - set(_TOKENIZING))
+    if more:
+        raise DataError(
+            f"{path}: tokenizer_kwargs.{more[0]} is not passed on; "
+            f"there may be {', '.join(_TOKENIZING)}"
+        )
+    return own
+
+
+def quick_gelu(folder: Path, asked: bool | None) -> bool:
+    """Whether a network computes OpenAI's approximation of GELU.
+
+    Args:
+        folder: of the model, whose configuration is silent of it where it means GELU.
+        asked: by the user, who may know better what the weights were trained with.
+    """
+    told: bool = model_config(folder).get("quick_gelu", False)
+    return told if asked is None else asked
+
+
+def preprocessing(folder: Path) -> Shown:
+    """How the model's pictures are prepared, but for their size, which is the network's.
+
+    Raises:
+        DataError: naming the key that is none of what the library knows.
+    """
+    path = folder / CONFIG
+    told = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
+    own = {key: value for key, value in told.items() if value is not None}
+    fill = expect(own.get("fill_color", 0), int, path, "preprocess_cfg.fill_color")
+    return Shown(
+        _channels(own.get("mean", list(_MEAN)), path, "mean"),
+        _channels(own.get("std", list(_STD)), path, "std"),
+        _one_of(own.get("interpolation", "bicubic"), _INTERPOLATION, path, "interpolation"),
+        _one_of(own.get("resize_mode", "shortest"), _RESIZING, path, "resize_mode"),
+        fill,
+    )
+
+
+def _channels(value: object, path: Path, key: str) -> tuple[float, ...]:
+    given: list[Any] = value if isinstance(value, list) else [value] * 3
+    sound = [float(n) for n in given if type(n) in (int, float) and math.isfinite(n)]
+    if len(given) != 3 or len(sound) != 3 or (key == "std" and min(sound) <= 0):
+        above = ", each above 0" if key == "std" else ""
+        raise DataError(f"{path}: preprocess_cfg.{key} must be three numbers{above}")
+    return tuple(sound)
+
+
+def _one_of(value: object, known: tuple[str, ...], path: Path, key: str) -> str:
+    if value not in known:
+        raise DataError(
+            f"{path}: preprocess_cfg.{key} is {str(value)[:60]!r}; there is {', '.join(known)}"
+        )
+    return str(value)

@@ -1,0 +1,46 @@
+"""``encoder=open_clip`` through the door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Run
+from tests.open_clip_files import WEIGHTS, changed, write_open_clip
+
+SMALL = ("metric=retrieval_fairness", "encoder=open_clip", "stats.resamples=20", "logger=csv")
+SCENES = ("dataset=scenes", "dataset.n_images=120", "metric.k=10", "seeds=1", "metric.recall=[]")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("open_clip", reason="extra open-clip is not installed")
+    return write_open_clip(tmp_path_factory.mktemp("open_clip"))
+
+
+def test_scenes_are_retrieved_with_either_activation(run: Run, folder: Path) -> None:
+    code, told = run(*SMALL, *SCENES, f"encoder.model={folder}", "encoder.quick_gelu=null,true")
+    assert code == 0, told
+    assert "null" in told
+
+
+def test_without_a_model_what_to_name_is_told(run: Run) -> None:
+    code, told = run(*SMALL, *SCENES)
+    assert (code, "open_clip_config.json" in told) == (5, True)
+
+
+def test_weights_that_are_cut_short_are_refused(run: Run, folder: Path, tmp_path: Path) -> None:
+    mine = changed(folder, tmp_path / "mine")
+    whole = (mine / WEIGHTS).read_bytes()
+    (mine / WEIGHTS).write_bytes(whole[: len(whole) // 2])
+    code, told = run(*SMALL, *SCENES, f"encoder.model={mine}")
+    assert (code, "no file of weights, or cut short" in told) == (3, True)
+
+
+def test_models_show_tells_of_its_files(run: Run, folder: Path) -> None:
+    asked = ("models", "show", "metric=retrieval_fairness", "encoder=open_clip")
+    for words in ((*asked, f"encoder.model={folder}"), ("models", "show", str(folder))):
+        code, told = run(*words)
+        assert code == 0, told
+        assert WEIGHTS in told
