@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.encoders.clip import KINDS as DUAL
 from bias_pipeline.encoders.fiber import Fiber
 from bias_pipeline.encoders.open_clip import OpenClip
 from bias_pipeline.errors import ResourceError
@@ -137,7 +138,7 @@ def _users() -> dict[str, list[str]]:
     )
 
     takers: dict[str, Iterable[str]] = {
-        "encoder.model": (*KINDS, *clip.KINDS, *picture_text.KINDS, *fitted.KINDS),
+        "encoder.model": dict.fromkeys((*KINDS, *DUAL, *picture_text.KINDS, *fitted.KINDS)),
         "caption --model": (*generation.KINDS, *fitted.KINDS),
         "embed --model": clip.KINDS,
         "data detect --model": detection.KINDS,

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from bias_pipeline.models.clip import ClipTexts
     from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 
-BLIP = "blip"
-KINDS = (*clip.KINDS, BLIP)
+JUDGING = ("blip", "bridgetower")
+KINDS = (*clip.KINDS, *JUDGING)
 
 
 @dataclass(frozen=True)
 class Clip(PictureTextEncoder):
-    """A CLIP, a SigLIP, or a BLIP for retrieval, which judges pairs too; frozen.
+    """A CLIP, a SigLIP, or a BLIP or BridgeTower, which judge pairs too; frozen.
 
     Attributes:
         dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
@@ -101,8 +101,8 @@ class Clip(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether it is a BLIP."""
-        return bool(self.named) and self.found.kind == BLIP
+        """Whether it is of a kind that does."""
+        return bool(self.named) and self.found.kind in JUDGING
 
     @property
     def found(self) -> Pretrained:
@@ -120,12 +120,12 @@ class Clip(PictureTextEncoder):
         from bias_pipeline.inference.embedders import dual_of
 
         found = self.found
-        if found.kind == BLIP:
-            from bias_pipeline.inference.blip import BlipHalves
+        if found.kind in JUDGING:
             from bias_pipeline.inference.matching import PairMatcher
+            from bias_pipeline.inference.published import PublishedHalves
 
-            blip = BlipHalves(found, self.device)
-            return dual_of(blip, crop, self.kept, normalise, PairMatcher(blip, crop))
+            own = PublishedHalves(found, self.device)
+            return dual_of(own, crop, self.kept, normalise, PairMatcher(own, crop))
         from bias_pipeline.inference.clip import ClipHalves
 
         return dual_of(ClipHalves(found, self.device), crop, self.kept, normalise)

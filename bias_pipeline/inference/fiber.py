@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.matching import FoundTwoModes
 from bias_pipeline.models.pretrained import device_of
 
@@ -23,6 +22,8 @@ class FiberHalves(FoundTwoModes):
         longest: tokens that are read of a text.
     """
 
+    judging: ClassVar[str] = "fiber_pretrain.ckpt"
+
     side: int | None
     longest: int
 
@@ -38,19 +39,3 @@ class FiberHalves(FoundTwoModes):
         from bias_pipeline.models.fiber.model import loaded
 
         return loaded(self.model, self.side, self.longest, device_of(self.device))
-
-    @property
-    def judge(self) -> FiberModel:
-        """The fused mode.
-
-        Raises:
-            UsageError: if the file was not trained to judge pairs.
-        """
-        net = self.net
-        if not net.matches:
-            raise UsageError(
-                f"metric.rerank: the weights in {self.name} have no itm_score, which judges a "
-                "picture and a text together; name a file that has, such as fiber_pretrain.ckpt, "
-                "or set metric.rerank=null"
-            )
-        return net

@@ -8,11 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import FloatArray, IntArray
 from bias_pipeline.inference.halves import FoundOneSpace, OneSpace
 from bias_pipeline.io import stopping
@@ -41,13 +42,23 @@ class Judge(Protocol):
 class TwoModes(Judge, OneSpace, Protocol):
     """One that gives either vectors too."""
 
+    @property
+    def matches(self) -> bool:
+        """Whether its weights have been trained to judge."""
+
     def prepare(self, photo: Image, /) -> FloatArray:
         """(3, H, W) a photo as the network takes it, in either mode."""
 
 
 @dataclass(frozen=True)
 class FoundTwoModes(FoundOneSpace, ABC):
-    """A model of two modes that was found."""
+    """A model of two modes that was found.
+
+    Attributes:
+        judging: a published model of its kind whose weights judge.
+    """
+
+    judging: ClassVar[str]
 
     @property
     @abstractmethod
@@ -61,7 +72,14 @@ class FoundTwoModes(FoundOneSpace, ABC):
         Raises:
             BiasPipelineError: if it cannot be loaded, or does not judge.
         """
-        return self.net
+        net = self.net
+        if not net.matches:
+            raise UsageError(
+                f"metric.rerank: the weights in {self.name} have no itm_score, which judges a "
+                f"picture and a text together; name one that has, such as {self.judging}, or set "
+                "metric.rerank=null"
+            )
+        return net
 
 
 class Judging(Protocol):

@@ -124,6 +124,26 @@ def _weights(name: str, place: Place) -> list[str]:
     return sorted(names)
 
 
+def weight_names(model: Pretrained) -> set[str]:
+    """The names of its weights, none of which is read.
+
+    Raises:
+        DataError: if a file is broken.
+    """
+    from safetensors import safe_open
+
+    found: set[str] = set()
+    for path in (model.folder / own for own in model.files if own.endswith(".safetensors")):
+        try:
+            with safe_open(path, "np") as file:
+                found.update(file.keys())
+        except Exception as error:  # whatever a broken file makes of the library
+            raise DataError(
+                f"{path}: no file of weights, or cut short ({first_line(error)}); fetch it again"
+            ) from error
+    return found
+
+
 def _unfinished(name: str, place: Place, file: str) -> ResourceError:
     """A model of which a file is missing, as half a download leaves it."""
     if place.revision:
@@ -232,6 +252,7 @@ class Preprocessing:
 
         try:
             self._process = image_processor(model)
+            self._told = _told(model.kind, self._process)
             self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except BiasPipelineError:
             raise
@@ -256,10 +277,18 @@ class Preprocessing:
 
     def __call__(self, photo: Image) -> npt.NDArray[np.float32]:
         """(3, H, W) what the model looks at."""
-        found: npt.NDArray[np.float32] = self._process(images=photo, return_tensors="np")[
-            "pixel_values"
-        ][0]
+        found: npt.NDArray[np.float32] = self._process(
+            images=photo, return_tensors="np", **self._told
+        )["pixel_values"][0]
         return found
+
+
+def _told(kind: str, process: Any) -> dict[str, bool]:
+    """What a processor is told at each call although its files say it.
+
+    BridgeTower's of transformers 4.51 crops only where the call asks for it.
+    """
+    return {"do_center_crop": process.do_center_crop} if kind == "bridgetower" else {}
 
 
 def tokenizer(model: Pretrained) -> Any:

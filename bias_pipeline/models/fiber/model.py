@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from PIL import Image
 
@@ -15,18 +14,15 @@ from bias_pipeline.models.fiber.checkpoint import read_fiber
 from bias_pipeline.models.fiber.folder import checkpoint_of, read_tokenizer
 from bias_pipeline.models.fiber.net import Begun
 from bias_pipeline.models.fiber.sizes import PADDING
-from bias_pipeline.models.pretrained import Pretrained, numbers_of
-
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.models.pretrained import Pretrained
+from bias_pipeline.models.two_modes import FloatArray, TwoModeNet
 
 _MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
 _PHOTOS = 8  # that are looked at at once
-_PAIRS = 32  # that are judged at once
 _WORDLESS = 2  # tokens around a text
 
 
-class FiberModel:
+class FiberModel(TwoModeNet):
     """Both modes of one file.
 
     Args:
@@ -43,10 +39,9 @@ class FiberModel:
     def __init__(
         self, model: Pretrained, side: int | None, longest: int, device: torch.device
     ) -> None:
-        self._name = model.name
+        super().__init__(model.name, device)
         self._tokenizer = read_tokenizer(model)
         self._net = read_fiber(checkpoint_of(model), side).to(device)
-        self._device = device
         size = self._net.size
         most = size.n_places - PADDING - 1
         if not _WORDLESS < longest <= most:
@@ -87,25 +82,13 @@ class FiberModel:
         with torch.inference_mode():
             return self._net.begin_texts(self._tokens(texts))
 
-    def match(self, photos: Sequence[FloatArray], texts: Begun, pairs: IntArray) -> FloatArray:
-        """(P,) how well photos and texts match, on a scale of logits.
+    def _look(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self._net.begin_pictures(pixels)
 
-        Args:
-            photos: a few, which are looked at at once.
-            texts: of :meth:`begin`.
-            pairs: (P, 2) number of a photo and of a text.
-        """
-        found = []
-        with torch.inference_mode():
-            grids = self._net.begin_pictures(self._pixels(photos))
-            for start in range(0, len(pairs), _PAIRS):
-                photo, text = torch.from_numpy(pairs[start : start + _PAIRS].T).to(self._device)
-                begun = Begun(texts.vectors[text], texts.there[text])
-                found.append(self._net.match(grids[photo], begun))
-            return numbers_of(torch.cat(found), self._name)
-
-    def _pixels(self, photos: Sequence[FloatArray]) -> torch.Tensor:
-        return torch.from_numpy(np.stack(photos)).to(self._device)
+    def _judge(
+        self, seen: torch.Tensor, photo: torch.Tensor, texts: Begun, text: torch.Tensor
+    ) -> torch.Tensor:
+        return self._net.match(seen[photo], Begun(texts.vectors[text], texts.there[text]))
 
     def _tokens(self, texts: Sequence[str]) -> torch.Tensor:
         """(N, L) numbers of tokens, filled up to the longest."""
@@ -114,10 +97,6 @@ class FiberModel:
         for row, own in zip(filled, rows, strict=True):
             row[: len(own)] = own
         return torch.from_numpy(filled).to(self._device)
-
-    def _vectors(self, found: torch.Tensor, *, normalize: bool) -> FloatArray:
-        found = torch.nn.functional.normalize(found, dim=1) if normalize else found
-        return numbers_of(found, self._name)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,34 @@
+"""The two halves of a BLIP or a BridgeTower, and the mode that judges a picture and a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bias_pipeline.inference.matching import FoundTwoModes
+from bias_pipeline.models.pretrained import device_of
+
+if TYPE_CHECKING:
+    from bias_pipeline.models.blip import BlipModel
+    from bias_pipeline.models.bridgetower import BridgeTowerModel
+
+
+@dataclass(frozen=True)
+class PublishedHalves(FoundTwoModes):
+    """One that was found."""
+
+    judging: ClassVar[str] = "BridgeTower/bridgetower-large-itm-mlm-itc"
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """By its digests."""
+        return {"kind": self.model.kind, "files": dict(self.model.files)}
+
+    @property
+    def net(self) -> BlipModel | BridgeTowerModel:
+        """See the base."""
+        from bias_pipeline.models import blip, bridgetower
+
+        own = blip if self.model.kind == "blip" else bridgetower
+        return own.loaded(self.model, device_of(self.device))

@@ -1,0 +1,223 @@
+"""BridgeTower: photos and texts as vectors of one space, and judged together.
+
+Xu et al., BridgeTower: Building Bridges Between Encoders in Vision-Language Representation Learning
+(AAAI 2023), with the heads of transformers' ``BridgeTowerForContrastiveLearning`` and
+``BridgeTowerForImageAndTextRetrieval``, which reads one pair at a time. Its contrastive heads stand
+on the towers before any bridge: the last layer of either by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.models.pretrained import Pretrained, load, weight_names
+from bias_pipeline.models.two_modes import FloatArray, PublishedTwoModes, Tokens
+from bias_pipeline.vision.torchvision import make_importable
+
+LONGEST = 50  # tokens of a text, as the authors retrieve
+_DUAL, _JUDGING = ("itc_text_head", "itc_image_head"), "itm_score"
+_UNASKED = ("itc_cross_modal_head", "logit_scale")
+_TEXT, _PHOTO = 0, 1  # as what kind a token is marked
+
+
+class _Fused(NamedTuple):
+    """What one layer of bridges gives, (P, L, C) and (P, M, C)."""
+
+    text: torch.Tensor
+    photo: torch.Tensor
+
+
+class BridgeTowerModel(PublishedTwoModes):
+    """Both modes, or the dual one alone.
+
+    Args:
+        model: of kind ``bridgetower``, with tokenizer and preprocessing.
+        device: where to compute.
+
+    Raises:
+        DataError: if it has no contrastive heads, or is broken.
+    """
+
+    def __init__(self, model: Pretrained, device: torch.device) -> None:
+        make_importable()
+        heads = {name.partition(".")[0] for name in weight_names(model)}
+        if not set(_DUAL) <= heads:
+            raise DataError(
+                f"{model.name}: its weights have no {' and '.join(_DUAL)}, which make vectors of "
+                "photos and texts; name a BridgeTower that was trained by contrast too, such as "
+                "BridgeTower/bridgetower-large-itm-mlm-itc"
+            )
+        self._matches = _JUDGING in heads
+        self._net: Any = load(model, _architecture(self._matches), device, unused=_UNASKED)
+        own = self._net.config
+        self._check_towers(model.name)
+        most = own.text_config.max_position_embeddings - own.text_config.pad_token_id - 1
+        super().__init__(model, device, min(LONGEST, most))
+        self._check_side(own.vision_config.image_size)
+
+    def _check_towers(self, name: str) -> None:
+        """Refuse what the library itself builds and cannot run."""
+        own = self._net.config
+        short = len(self._own.vision_model.visual.transformer.resblocks) < len(
+            self._own.text_model.encoder.layer
+        )
+        apart = not own.share_cross_modal_transformer_layers
+        if short or apart or own.share_link_tower_layers:
+            raise DataError(
+                f"{name}: its towers and bridges are not joined as in any BridgeTower that was "
+                "published; see share_cross_modal_transformer_layers, share_link_tower_layers and "
+                "num_hidden_layers in config.json"
+            )
+
+    def _check_side(self, side: int) -> None:
+        shown = self.prepare(Image.new("RGB", (40, 30))).shape[1:]
+        if shown != (side, side):
+            raise DataError(
+                f"{self._name}: its preprocessing makes pictures of {shown[0]} x {shown[1]} "
+                f"pixels, and it looks at {side} x {side}; fetch its files again, all of one "
+                "revision"
+            )
+
+    @property
+    def matches(self) -> bool:
+        """Whether the weights have a head that judges."""
+        return self._matches
+
+    def photos(self, photos: Sequence[FloatArray], *, normalize: bool) -> FloatArray:
+        """(N, D) a vector for each photo, by itself."""
+        with torch.inference_mode():
+            last = self._look(self._pixels(photos))[-1]
+            found = self._net.itc_image_head(self._of_photo(last)[:, 0])
+            return self._vectors(found, normalize=normalize)
+
+    def texts(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) a vector of length 1 for each text, by itself."""
+        with torch.inference_mode():
+            last = self._read(self._tokens(texts))[-1]
+            return self._vectors(self._net.itc_text_head(last[:, 0]), normalize=True)
+
+    def begin(self, texts: Sequence[str]) -> Tokens:
+        """Texts as tokens: they are read with their pictures, which take most of the time."""
+        return self._tokens(texts)
+
+    @property
+    def _own(self) -> Any:
+        return self._net.bridgetower
+
+    @property
+    def _before(self) -> int:
+        """Layers of either tower below the first bridge."""
+        return len(self._own.text_model.encoder.layer) - self._net.config.num_hidden_layers + 1
+
+    def _look(self, pixels: torch.Tensor) -> list[torch.Tensor]:
+        """(M, N, C) patches at each bridge, from the tower of photos alone."""
+        tower = self._own.vision_model.visual
+        seen = tower.forward_pre(pixels)
+        blocks = tower.transformer.resblocks[: len(self._own.text_model.encoder.layer)]
+        return _at_bridges(seen, blocks, self._before)
+
+    def _read(self, tokens: Tokens) -> list[torch.Tensor]:
+        """(N, L, C) tokens at each bridge, from the tower of texts alone."""
+        own, mask = self._own.text_model, _mask(tokens)
+        read = own.embeddings(input_ids=tokens.numbers)
+        layers = [lambda x, layer=layer: _first(layer(x, mask)) for layer in own.encoder.layer]
+        return _at_bridges(read, layers, self._before)
+
+    def _judge(
+        self, seen: list[torch.Tensor], photo: torch.Tensor, texts: Tokens, text: torch.Tensor
+    ) -> torch.Tensor:
+        tokens, own = texts.of(text), self._own
+        mask, read = _mask(tokens), self._read(tokens)
+        fused = self._bridged(None, -1, _Fused(read[0], seen[0][:, photo]), mask)
+        for link, towers in enumerate(zip(read[1:], seen[1:], strict=True)):
+            fused = self._bridged(fused, link, _Fused(towers[0], towers[1][:, photo]), mask)
+        logits: torch.Tensor = self._net.itm_score(own.get_cls_features(*fused))[:, 1]
+        return logits
+
+    def _bridged(
+        self, before: _Fused | None, link: int, towers: _Fused, mask: torch.Tensor
+    ) -> _Fused:
+        """What the next layer of both makes of what the last gave and of the towers."""
+        own = self._own
+        marked = own.cross_modal_text_transform(towers.text) + self._mark(_TEXT)
+        shown = self._of_photo(towers.photo)
+        if before is None:
+            text, photo = (
+                own.cross_modal_text_layernorm(marked),
+                own.cross_modal_image_layernorm(shown),
+            )
+        else:
+            text = own.cross_modal_text_link_tower[link](marked, before.text, None)
+            photo = own.cross_modal_image_link_tower[link](shown, before.photo, None)
+        layer = link + 1
+        return _Fused(
+            own.cross_modal_text_layers[layer](text, photo, attention_mask=mask)[0],
+            own.cross_modal_image_layers[layer](photo, text, encoder_attention_mask=mask)[0],
+        )
+
+    def _of_photo(self, seen: torch.Tensor) -> torch.Tensor:
+        """(N, M, C) of (M, N, C) patches, in the width of the bridges."""
+        own = self._own
+        found: torch.Tensor = own.cross_modal_image_transform(
+            own.vision_model.visual.forward_post(seen)
+        )
+        return found + self._mark(_PHOTO)
+
+    def _mark(self, kind: int) -> torch.Tensor:
+        mark: torch.Tensor = self._own.token_type_embeddings.weight[kind]
+        return mark
+
+
+def _architecture(judges: bool) -> Any:
+    """The library's class of the contrastive heads, or one with the judging head beside them."""
+    import transformers
+
+    if not judges:
+        return transformers.BridgeTowerForContrastiveLearning
+    from transformers.models.bridgetower import modeling_bridgetower
+
+    parts: Any = modeling_bridgetower
+
+    class BridgeTowerForRetrieval(  # type: ignore[no-untyped-call]
+        transformers.BridgeTowerForContrastiveLearning
+    ):
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            self.itm_score = parts.BridgeTowerITMHead(config.hidden_size * 2)
+            self.post_init()  # type: ignore[no-untyped-call]
+
+    return BridgeTowerForRetrieval
+
+
+def _at_bridges(state: torch.Tensor, layers: Sequence[Any], before: int) -> list[torch.Tensor]:
+    """A tower's states behind its first layers, and behind each further one."""
+    states = []
+    for number, layer in enumerate(layers, 1):
+        state = layer(state)
+        if number >= before:
+            states.append(state)
+    return states
+
+
+def _first(found: Any) -> torch.Tensor:
+    """A layer's states, which one major of the library puts into a tuple."""
+    state: torch.Tensor = found[0] if isinstance(found, tuple) else found
+    return state
+
+
+def _mask(tokens: Tokens) -> torch.Tensor:
+    """(N, 1, 1, L) what is added to attention: nothing, or so little that nothing is left."""
+    there = tokens.there[:, None, None, :].float()
+    return (1 - there) * torch.finfo(there.dtype).min
+
+
+@lru_cache(maxsize=1)
+def loaded(model: Pretrained, device: torch.device) -> BridgeTowerModel:
+    """The model that was asked last."""
+    return BridgeTowerModel(model, device)

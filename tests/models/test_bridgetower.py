@@ -1,0 +1,138 @@
+"""BridgeTower against the library's models, which read one picture with one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+from PIL import Image  # noqa: E402
+
+from bias_pipeline.commands.main import main  # noqa: E402
+from bias_pipeline.config import compose  # noqa: E402
+from bias_pipeline.encoders.clip import KINDS, Clip  # noqa: E402
+from bias_pipeline.errors import DataError, UsageError  # noqa: E402
+from bias_pipeline.inference.published import PublishedHalves  # noqa: E402
+from bias_pipeline.models.bridgetower import BridgeTowerModel  # noqa: E402
+from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402
+from tests.tiny_models import write_blip, write_bridgetower, write_preprocessing  # noqa: E402
+
+CPU = torch.device("cpu")
+TEXTS = ["a dog", "a woman on the beach", "a red dog"]
+PHOTOS = np.random.default_rng(0).normal(size=(2, 3, 32, 32)).astype(np.float32)
+PAIRS = np.array([(photo, text) for photo in range(2) for text in range(3)] * 9)
+COCO = "bias_pipeline.datasets.coco.CocoDataset"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bridgetower(tmp_path_factory.mktemp("bridgetower"))
+
+
+@pytest.fixture(scope="module")
+def own(folder: Path) -> BridgeTowerModel:
+    return BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
+
+
+def pairs(folder: Path, architecture: Any) -> list[list[Any]]:
+    """What the library makes of each photo with each text, a pair at a time, unpadded."""
+    network = architecture.from_pretrained(folder).eval()
+    read = transformers.AutoTokenizer.from_pretrained(folder)
+    tokens = [read([text], return_tensors="pt")["input_ids"] for text in TEXTS]
+    with torch.inference_mode():
+        return [
+            [network(input_ids=own, pixel_values=torch.from_numpy(photo[None])) for own in tokens]
+            for photo in PHOTOS
+        ]
+
+
+def test_vectors_are_the_library_s_whatever_stands_beside_them(
+    own: BridgeTowerModel, folder: Path
+) -> None:
+    found = pairs(folder, transformers.BridgeTowerForContrastiveLearning)
+    photos, texts = own.photos(list(PHOTOS), normalize=True), own.texts(TEXTS)
+    for k, row in enumerate(found):
+        for n, pair in enumerate(row):
+            np.testing.assert_allclose(photos[k], pair.image_embeds[0].numpy(), atol=1e-5)
+            np.testing.assert_allclose(texts[n], pair.text_embeds[0].numpy(), atol=1e-5)
+    assert np.abs(photos[0] - photos[1]).max() > 1e-2
+    assert np.abs(texts[0] - texts[2]).max() > 1e-2
+    raw = own.photos(list(PHOTOS), normalize=False)
+    np.testing.assert_allclose(raw / np.linalg.norm(raw, axis=1, keepdims=True), photos, atol=1e-5)
+
+
+def test_pairs_are_judged_as_by_the_library(own: BridgeTowerModel, folder: Path) -> None:
+    found = own.match(list(PHOTOS), own.begin(TEXTS), PAIRS)
+    told = pairs(folder, transformers.BridgeTowerForImageAndTextRetrieval)
+    wanted = np.array([[pair.logits[0, 1].item() for pair in row] for row in told])
+    np.testing.assert_allclose(found, np.tile(wanted.ravel(), 9), atol=1e-5)
+    assert np.ptp(wanted) > 1e-2
+
+
+def test_one_without_contrastive_heads_is_refused(tmp_path: Path) -> None:
+    model = find_pretrained(str(write_bridgetower(tmp_path, heads="judging")), KINDS)
+    with pytest.raises(DataError, match="no itc_text_head and itc_image_head"):
+        BridgeTowerModel(model, CPU)
+
+
+def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path: Path) -> None:
+    model = find_pretrained(str(write_bridgetower(tmp_path, heads="contrast")), KINDS)
+    halves = PublishedHalves(model, "cpu")
+    assert halves.texts().describe(TEXTS).shape == (3, 16)
+    with pytest.raises(UsageError, match=r"no itm_score.*bridgetower-large-itm-mlm-itc"):
+        assert halves.judge
+
+
+def test_preprocessing_of_another_size_is_refused(tmp_path: Path) -> None:
+    folder = write_bridgetower(tmp_path)
+    write_preprocessing(folder, "BridgeTowerImageProcessor", size=64)
+    with pytest.raises(DataError, match="makes pictures of 64 x 64 pixels, and it looks at 32"):
+        BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
+
+
+def test_weights_that_are_cut_short_are_refused(tmp_path: Path) -> None:
+    folder = write_bridgetower(tmp_path)
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match="no file of weights, or cut short"):
+        BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
+
+
+def test_another_network_under_its_name_is_refused(tmp_path: Path) -> None:
+    folder = write_bridgetower(tmp_path / "own")
+    other = write_blip(tmp_path / "other")
+    (folder / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
+    with pytest.raises(DataError, match="no itc_text_head"):
+        BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
+
+
+@pytest.mark.parametrize("size", [(50, 40), (40, 50), (32, 32), (20, 90)])
+def test_photos_are_cut_to_squares(own: BridgeTowerModel, size: tuple[int, int]) -> None:
+    assert own.prepare(Image.new("RGB", size)).shape == (3, 32, 32)
+
+
+def test_it_judges(folder: Path) -> None:
+    assert Clip(COCO, model=str(folder)).judges
+
+
+def test_it_retrieves_and_orders_again(folder: Path) -> None:
+    words = ("metric=retrieval_fairness", "dataset.n_images=60", "metric.k=5", "seeds=1")
+    small = ("metric.concepts=[zoo,wine]", "metric.recall=[1]", "stats.resamples=20")
+    cell = compose.cell([*words, *small, f"encoder.model={folder}", "encoder.cache=null",
+                         "metric.rerank=10"])  # fmt: skip
+    metric, corpus = cell.build("metric"), cell.corpus()
+    metric.require()
+    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    assert 0 <= found.parts["score"].estimate.value <= 1
+
+
+def test_models_show_tells_what_takes_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "show", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "bridgetower" in told
+    assert "encoder.model" in told
