@@ -24,7 +24,7 @@ from bias_pipeline.vision.photos import find_photos
 
 NewTokens = Annotated[int, Range(low=1, high=4096)]
 Beams = Annotated[int, Range(low=1, high=1000)]
-_ABOUT = "Captions of photos by a "
+_ABOUT = "Captions of photos by a published captioner, or one of fit; in any number of tasks"
 JOB = "caption"
 VERSION = 1  # raised when the same model would write other captions
 

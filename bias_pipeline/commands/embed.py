@@ -21,7 +21,7 @@ from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.vision.photos import find_photos
 
-_ABOUT = "Photos, or captions, as ve"
+_ABOUT = "Photos, or captions, as vectors of a model; in any number of tasks"
 Vectors = tuple[dict[str, object], Callable[[], Model]]  # what decides them, and what makes them
 JOB = "embed"
 VERSION = 1  # raised when the same model would give other vectors

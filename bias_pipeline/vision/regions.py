@@ -10,6 +10,7 @@ import numpy.typing as npt
 from bias_pipeline.corpus.pictures import Region
 
 Mask = npt.NDArray[np.bool_]
+_FAR = 10  # sides of a picture
 
 
 def outline_mask(region: Region, height: int, width: int) -> Mask:
@@ -29,6 +30,9 @@ def outline_mask(region: Region, height: int, width: int) -> Mask:
     from pycocotools import mask as coco
 
     scaled = [_points(points, width / columns, height / rows) for points in region.polygons]
+    furthest = max(abs(value) for points in scaled for value in points)
+    if furthest > _FAR * max(height, width):  # which the reader below would walk step by step
+        raise ValueError("its outline reaches far beyond the picture")
     coded = coco.merge(coco.frPyObjects(scaled, height, width))
     return _decoded(coded["counts"], height, width)
 

@@ -42,6 +42,13 @@ def test_a_polygon_is_filled() -> None:
     assert found.sum() == 16
 
 
+def test_a_polygon_far_beyond_the_picture_is_refused() -> None:
+    """It would be walked point by point, for as much memory as it is long."""
+    far = Region("person", (0, 0, 4, 4), (10, 10), polygons=((0, 0, 1e9, 0, 1e9, 1e9),))
+    with pytest.raises(ValueError, match="far beyond the picture"):
+        outline_mask(far, 10, 10)
+
+
 def test_a_polygon_is_scaled_with_its_picture() -> None:
     square = Region("person", (2, 2, 4, 4), (10, 20), polygons=((2, 2, 6, 2, 6, 6, 2, 6),))
     assert outline_mask(square, 10, 10)[2:6, 1:3].all()
