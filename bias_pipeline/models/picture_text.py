@@ -160,9 +160,13 @@ class PictureText:
         return begun
 
     def _check_length(self, asked: Asked, question: Question) -> None:
-        most = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
-        length = asked.inputs[_IDS].shape[1] + max(map(len, asked.follows))
-        if most is not None and not self._recodes and length > most:
+        text = self.network.config.get_text_config()
+        most = getattr(text, "max_position_embeddings", None)
+        if hasattr(text, "relative_attention_num_buckets"):  # T5's, which reads any length
+            most = None
+        answered = 0 if self._recodes else max(map(len, asked.follows))
+        length = asked.inputs[_IDS].shape[1] + answered
+        if most is not None and length > most:
             raise DataError(
                 f"{self._model.name}: reads {most} tokens, and {question.before[:60]!r} with its "
                 f"answer has {length}; shorten encoder.prompt.template"

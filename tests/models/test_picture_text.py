@@ -159,6 +159,13 @@ def test_what_cannot_be_asked_is_refused(
         model(folder, "git").read(Question(pictures, 0, before, follows))
 
 
+def test_a_text_longer_than_florence_2_reads_is_refused(folder: Path, pictures: Pictures) -> None:
+    if not (folder / "florence2").is_dir():
+        pytest.skip("this major of transformers has no Florence-2")
+    with pytest.raises(DataError, match=r"reads 64 tokens, and 'dog .*; shorten encoder.prompt"):
+        model(folder, "florence2").read(Question(pictures, 0, "dog " * 80, GROUPS))
+
+
 def test_a_model_without_pictures_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"model type 'gpt2' will not do.*blip-2"):
         find_pretrained(str(write_gpt2(tmp_path)), KINDS)
