@@ -58,7 +58,10 @@ def read_offline(folder: Path) -> list[wandb_internal_pb2.Record]:
 
 
 def parse(content: bytes) -> list[wandb_internal_pb2.Record]:
-    """Records of a file: LevelDB log blocks after a short header."""
+    """Whole records of a file: LevelDB log blocks after a short header.
+
+    W&B's service writes while we read, so the last record may be there in part only.
+    """
     records, partial, place = [], b"", 7
     while place + 7 <= len(content):
         left = 32768 - place % 32768
@@ -66,6 +69,8 @@ def parse(content: bytes) -> list[wandb_internal_pb2.Record]:
             place += left
             continue
         _, size, kind = struct.unpack_from("<IHB", content, place)
+        if place + 7 + size > len(content):
+            break
         partial += content[place + 7 : place + 7 + size]
         place += 7 + size
         if kind in (1, 4):  # whole or last part
