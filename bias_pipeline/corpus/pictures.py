@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from bias_pipeline.io.digests import digest_of
 IntArray = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
 PERSON = "person"
+_PAINTED = 2  # raise it whenever other pixels of files are painted over, whatever the edit says
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,32 @@ class Region:
 
     @property
     def outside(self) -> bool:
-        """Whether its box lies beside the picture, as far as the picture's size is known.
+        """Whether it lies beside the picture, as far as the picture's size is known.
+
+        Run lengths are of the picture itself, wherever the box is.
 
         Example:
             >>> [Region("person", (left, 0, 2, 2), (4, 4)).outside for left in (-2, -1, 3, 4)]
             [True, False, False, True]
         """
         height, width = self.size
-        left, top, wide, high = self.box
+        left, top, wide, high = extent(self.polygons) if self.polygons else self.box
         beside = left >= width or left + wide <= 0
-        return all(self.size) and (beside or top >= height or top + high <= 0)
+        reaches = bool(self.counts) or not (beside or top >= height or top + high <= 0)
+        return all(self.size) and not reaches
+
+
+def extent(polygons: Iterable[Sequence[float]]) -> tuple[float, float, float, float]:
+    """The box around outlines x1, y1, x2, y2, ...: left, top, width, height.
+
+    Example:
+        >>> extent([(1, 2, 5, 2, 5, 4)])
+        (1, 2, 4, 2)
+    """
+    points = [*polygons]
+    across = [x for own in points for x in own[::2]]
+    down = [y for own in points for y in own[1::2]]
+    return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
 class Drawn(NamedTuple):
@@ -164,7 +181,7 @@ class Pictures:
         """SHA-256 (hex) of all that is seen, in order; where files lie does not count."""
         told = "\n".join(own or "-" for own in self.contents)
         if self.regions is not None:
-            told += f"\nregions {self.regions!r}"
+            told += f"\nregions {_PAINTED} {self.regions!r}"
         for edit in self.edits:
             told += f"\nedit {sorted(edit.spec.items())!r}"
         return hashlib.sha256(told.encode()).hexdigest()

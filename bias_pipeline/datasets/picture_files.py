@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.image_ids import short_id
-from bias_pipeline.corpus.pictures import Region
+from bias_pipeline.corpus.pictures import Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file
 from bias_pipeline.errors import UsageError
@@ -27,6 +27,7 @@ _FEWEST = 6  # numbers of a polygon
 _UNKNOWN = (0, 0)  # a size: that of the picture's file
 
 Regions = Mapping[str, tuple[Region, ...]]
+Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class PictureFiles:
 def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:
     """What is where in each image that the file speaks of.
 
-    An annotation with neither box nor outline says nothing of where.
+    An annotation with neither outline nor a box of some extent says nothing of where.
 
     Raises:
         DataError: naming the annotation that cannot be used.
@@ -147,18 +148,22 @@ def _region(
                 f"its mask is of {own[1]} x {own[0]} pixels, its image of {size[1]} x {size[0]}",
             )
         size = own
-    if row.get("bbox") is not None:
-        box = _numbers(rows, number, row["bbox"], "bbox")
-        if len(box) != 4 or box[2] < 0 or box[3] < 0:
-            rows.refuse(number, "bbox must be four numbers: left, top, width, height")
-    elif polygons or counts:
+    box = None if row.get("bbox") is None else _box(rows, number, row["bbox"])
+    if box is None or not (box[2] and box[3]):  # detectors write boxes of nothing
         box = _box_of(polygons, counts, size)
-    else:
+    if box is None:
         return None
     score = row.get("score", 1.0)
     if not isinstance(score, int | float) or not 0 <= score <= 1:
         rows.refuse(number, f"score {score!r} is not from 0 to 1")
-    return Region(category, (box[0], box[1], box[2], box[3]), size, polygons, counts, float(score))
+    return Region(category, box, size, polygons, counts, float(score))
+
+
+def _box(rows: Rows, number: int, values: object) -> Box:
+    found = _numbers(rows, number, values, "bbox")
+    if len(found) != 4 or found[2] < 0 or found[3] < 0:
+        rows.refuse(number, "bbox must be four numbers: left, top, width, height")
+    return found[0], found[1], found[2], found[3]
 
 
 def _polygon(rows: Rows, number: int, points: object) -> tuple[float, ...]:
@@ -198,12 +203,12 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
 
 def _box_of(
     polygons: Sequence[Sequence[float]], counts: bytes, size: tuple[int, int]
-) -> tuple[float, ...]:
+) -> Box | None:
+    """The box around an outline, None where there is none, or it holds nothing."""
     if counts:
         from pycocotools import mask as coco
 
         coded: Any = {"size": list(size), "counts": counts}
-        return tuple(float(value) for value in coco.toBbox(coded))
-    across = [x for points in polygons for x in points[::2]]
-    down = [y for points in polygons for y in points[1::2]]
-    return min(across), min(down), max(across) - min(across), max(down) - min(down)
+        left, top, width, height = (float(value) for value in coco.toBbox(coded))
+        return (left, top, width, height) if width and height else None
+    return extent(polygons) if polygons else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,12 +15,15 @@ from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures, Pixels, Regio
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import stream
-from bias_pipeline.vision.regions import box_mask, grown, outline_mask, region_mask, union
+from bias_pipeline.vision.drawn import sized
+from bias_pipeline.vision.photos import photo_size
+from bias_pipeline.vision.regions import box_mask, grown, region_mask, union
 
 Mask = npt.NDArray[np.bool_]
 
 _GREY = 127
 _FOREGROUND = 0.5  # of the largest person's box
+_GRAINS = 256  # of noise, each way, in a picture that is larger
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class ImageMasking(Configurable):
             have any, else their boxes.
         fill: what is painted: ``grey``, the ``mean`` colour of what is left, a strong ``blur`` of
             the picture itself, or ``noise``, the same in all pictures.
-        grow: pixels by which masks grow, for outlines that are too tight.
+        grow: pixels by which masks grow, for outlines that are too tight: of the file, before it
+            is squeezed to an encoder's size; what is drawn on the spot has that size at once.
         fraction: the share of a person's height, from the top, that ``part`` masks. DBAC masks
             people in part without saying which; ours.
         target: which people: ``all``, the ``largest`` one, or those in the ``foreground``, at
@@ -96,17 +100,19 @@ class ImageMasking(Configurable):
         known = (pictures.known(row) for row in range(len(pictures)))
         return np.array(
             [
-                file is not None and (not isinstance(file, Path) or self._knows(regions))
+                file is not None and (not isinstance(file, Path) or self._knows(regions, file))
                 for file, regions in zip(pictures.files, known, strict=True)
             ],
             bool,
         )
 
-    def _knows(self, regions: Iterable[Region] | None) -> bool:
+    def _knows(self, regions: Sequence[Region] | None, file: Path) -> bool:
         if regions is None:
             return False
         if self.person == "none":
             return True
+        if not all(all(own.size) for own in regions):
+            regions = sized(regions, photo_size(file))
         people = self._people(regions)
         return bool(people) and (self.person == "box" or all(own.outlined for own in people))
 
@@ -144,7 +150,9 @@ class ImageMasking(Configurable):
     def _person_mask(self, person: Region, height: int, width: int) -> Mask:
         if self.person == "box":
             return box_mask(person, height, width)
-        mask = outline_mask(person, height, width)
+        mask = region_mask(person, height, width)
+        if not mask.any():
+            raise ValueError("a person's outline holds no pixel, nor does the box")
         if self.person == "part":
             rows = np.flatnonzero(mask.any(axis=1))
             if len(rows):
@@ -226,6 +234,9 @@ def _blurred(pixels: Pixels) -> Pixels:
 
 
 def _noise(height: int, width: int) -> Pixels:
-    """Uniform noise that depends on nothing but its size."""
-    words = stream("mask noise", 0, np.arange(height * width * 3, dtype=np.uint64))
-    return (words >> np.uint64(56)).astype(np.uint8).reshape(height, width, 3)
+    """Uniform noise that depends on nothing but its size; coarse enough to outlast squeezing."""
+    rows, columns = min(height, _GRAINS), min(width, _GRAINS)
+    words = stream("mask noise", 0, np.arange(rows * columns * 3, dtype=np.uint64))
+    grains = (words >> np.uint64(56)).astype(np.uint8).reshape(rows, columns, 3)
+    down, across = np.arange(height) * rows // height, np.arange(width) * columns // width
+    return grains[down[:, None], across]

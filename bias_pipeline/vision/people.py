@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures, Region
-from bias_pipeline.errors import DataError
-from bias_pipeline.vision.photos import UnreadableError, read_photo
+from bias_pipeline.corpus.pictures import PERSON, Pictures, Region
+from bias_pipeline.vision.drawn import drawn
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -36,32 +31,14 @@ def look(pictures: Pictures, row: int, crop: Crop) -> Image:
         crop: ``person`` or ``none``.
 
     Raises:
-        DataError: if the file cannot be read, naming it.
+        DataError: see :func:`~bias_pipeline.vision.drawn.drawn`.
     """
     from PIL import Image
 
-    drawn = _drawn(pictures, row)
-    for edit in pictures.edits:
-        drawn = Drawn(edit.apply(drawn), drawn.regions)
-    whole = Image.fromarray(drawn.pixels)
-    person = largest_person(drawn.regions) if crop == "person" else None
+    seen = drawn(pictures, row, _DRAWN)
+    whole = Image.fromarray(seen.pixels)
+    person = largest_person(seen.regions) if crop == "person" else None
     return whole if person is None else _squared(whole, person)
-
-
-def _drawn(pictures: Pictures, row: int) -> Drawn:
-    file = pictures.files[row]
-    if file is None:
-        raise DataError(f"picture {row} of {len(pictures)} is absent")
-    if not isinstance(file, Path):
-        return file.draw(_DRAWN)
-    try:
-        photo = read_photo(file)
-    except UnreadableError as error:
-        raise DataError(f"{file}: {error}; mend or remove it") from error
-    known = pictures.known(row) or ()
-    size = (photo.height, photo.width)
-    sized = (one if all(one.size) else replace(one, size=size) for one in known)
-    return Drawn(np.asarray(photo), tuple(sized))
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:

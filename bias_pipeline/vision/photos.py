@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
 MAX_STRETCH = 100
+_FIRST_LYING = 5  # of EXIF's orientations: from here on rows are columns
 
 
 class UnreadableError(Exception):
@@ -99,9 +100,7 @@ def read_photo(path: Path) -> Image:
     try:
         if path.stat().st_size == 0:
             raise UnreadableError("the file is empty")
-        Image.init()  # else it knows but a few of them
-        known = [own for own in FORMATS if own in Image.OPEN]  # a Pillow may be built without some
-        with Image.open(path, formats=known) as opened:
+        with Image.open(path, formats=_formats()) as opened:
             _check_size(opened)
             return _rgb(ImageOps.exif_transpose(opened))
     except UnreadableError:
@@ -113,6 +112,26 @@ def read_photo(path: Path) -> Image:
     except Exception as error:  # decoders raise whatever they stumble over
         failed = isinstance(error, MemoryError) or getattr(error, "errno", None) is not None
         raise UnreadableError(str(error) or type(error).__name__, lasting=not failed) from error
+
+
+def photo_size(path: Path) -> tuple[int, int]:
+    """Height and width of a photo as it is seen, upright; (0, 0) where the file tells none."""
+    from PIL import ExifTags, Image
+
+    try:
+        with Image.open(path, formats=_formats()) as opened:
+            lies = opened.getexif().get(ExifTags.Base.Orientation, 1) >= _FIRST_LYING
+            return (opened.width, opened.height) if lies else (opened.height, opened.width)
+    except Exception:  # decoders raise whatever they stumble over; who reads it says so
+        return 0, 0
+
+
+def _formats() -> list[str]:
+    """Those that are read, as far as this Pillow was built with them."""
+    from PIL import Image
+
+    Image.init()  # else it knows but a few of them
+    return [own for own in FORMATS if own in Image.OPEN]
 
 
 def _check_size(image: Image) -> None:

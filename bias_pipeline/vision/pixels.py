@@ -7,72 +7,33 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.corpus.pictures import Pictures, Pixels
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import stopping
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.vision.photos import UnreadableError, read_photo
+from bias_pipeline.vision.drawn import drawn
 
 VERSION = 1  # raise it whenever any pixel changes
-_STRETCH = 1.1  # by which a small picture's sides may be rounded
 
 
 def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
-    """(side, side, 3) one picture, squeezed into a square, with its edits made.
+    """(side, side, 3) one picture with its edits made, squeezed into a square.
 
     Raises:
-        DataError: if the file cannot be read, naming it, or an annotation is none.
+        DataError: see :func:`~bias_pipeline.vision.drawn.drawn`.
     """
-    file = pictures.files[row]
-    if file is None:
-        raise DataError(f"picture {row} of {len(pictures)} is absent")
-    drawn = _photo(pictures, row, file, side) if isinstance(file, Path) else file.draw(side)
-    try:
-        for edit in pictures.edits:
-            drawn = Drawn(edit.apply(drawn), drawn.regions)
-    except ValueError as error:
-        raise DataError(f"{file}: a mask in its annotations cannot be used: {error}") from error
-    return drawn.pixels
+    from PIL import Image
 
-
-def _photo(pictures: Pictures, row: int, file: Path, side: int) -> Drawn:
-    try:
-        photo = read_photo(file)
-    except UnreadableError as error:
-        raise DataError(
-            f"{file}: {error}; mend or remove it (a picture that is absent is not scored with "
-            "dataset.strict=false)"
-        ) from error
-    own = (photo.height, photo.width)
-    regions = tuple(
-        one if all(one.size) else replace(one, size=own) for one in pictures.known(row) or ()
-    )
-    for one in regions:
-        _check_shape(file, one.size, own)
-    small = photo.resize((side, side), reducing_gap=2.0)
-    return Drawn(np.asarray(small), regions)
-
-
-def _check_shape(file: Path, annotated: tuple[int, int], own: tuple[int, int]) -> None:
-    """Refuse annotations of another picture; a scaled one may be off by rounding.
-
-    Raises:
-        DataError: if they cannot be of this one.
-    """
-    ratio = annotated[1] * own[0] / (annotated[0] * own[1])
-    if not 1 / _STRETCH <= ratio <= _STRETCH:
-        raise DataError(
-            f"{file}: its annotations are of {annotated[1]} x {annotated[0]} pixels, which is "
-            f"another shape than {own[1]} x {own[0]}; name the annotations of these pictures "
-            "(dataset.regions)"
-        )
+    seen = drawn(pictures, row, side).pixels
+    if seen.shape[:2] == (side, side):
+        return seen
+    return np.asarray(Image.fromarray(seen).resize((side, side), reducing_gap=2.0))
 
 
 def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.pictures import Region
+from bias_pipeline.vision.photos import MAX_PIXELS
 
 Mask = npt.NDArray[np.bool_]
 _FAR = 10  # sides of a picture
 
 
 def outline_mask(region: Region, height: int, width: int) -> Mask:
-    """(height, width) the pixels within a region's outline, scaled from the annotated picture.
+    """(height, width) the pixels that a region's outline covers, scaled from the annotated picture.
+
+    Of a picture that is read smaller than it was annotated: those that it covers any part of.
 
     Args:
         region: one that is outlined.
@@ -25,10 +28,19 @@ def outline_mask(region: Region, height: int, width: int) -> Mask:
         ValueError: if the outline is none, such as run lengths of another size.
     """
     rows, columns = region.size
+    if rows * columns > MAX_PIXELS:
+        raise ValueError(f"it is of more than {MAX_PIXELS:,} pixels")
     if region.counts:
         return _scaled(_decoded(region.counts, rows, columns), height, width)
+    within = _filled(region, max(rows, height), max(columns, width))
+    return _scaled(within, height, width)
+
+
+def _filled(region: Region, height: int, width: int) -> Mask:
+    """(height, width) the pixels whose centres are within a region's polygons."""
     from pycocotools import mask as coco
 
+    rows, columns = region.size
     scaled = [_points(points, width / columns, height / rows) for points in region.polygons]
     furthest = max(abs(value) for points in scaled for value in points)
     if furthest > _FAR * max(height, width):  # which the reader below would walk step by step
@@ -55,8 +67,12 @@ def box_mask(region: Region, height: int, width: int) -> Mask:
 
 
 def region_mask(region: Region, height: int, width: int) -> Mask:
-    """The outline where there is one, else the box."""
-    return (outline_mask if region.outlined else box_mask)(region, height, width)
+    """(height, width) what its outline covers; its box where it has none, or one of no pixel."""
+    if region.outlined:
+        mask = outline_mask(region, height, width)
+        if mask.any():
+            return mask
+    return box_mask(region, height, width)
 
 
 def union(masks: Iterable[Mask], height: int, width: int) -> Mask:
@@ -94,12 +110,15 @@ def _points(points: Sequence[float], across: float, down: float) -> list[float]:
 
 
 def _scaled(mask: Mask, height: int, width: int) -> Mask:
-    """The nearest pixel of the annotated picture for each one that is read."""
+    """Each pixel that is read, whether anything in the mask lies within it."""
     if mask.shape == (height, width):
         return mask
-    rows = (np.arange(height) + 0.5) * mask.shape[0] / height
-    columns = (np.arange(width) + 0.5) * mask.shape[1] / width
-    found: Mask = mask[rows.astype(int)[:, None], columns.astype(int)]
+    found: Mask = mask
+    for axis, length in enumerate((height, width)):
+        edges = np.arange(length + 1) * mask.shape[axis]
+        first, last = edges[:-1] // length, -(-edges[1:] // length)
+        before = np.cumsum(np.insert(found, 0, False, axis), axis, dtype=np.int64)
+        found = before.take(last, axis) > before.take(first, axis)
     return found
 
 

@@ -50,6 +50,17 @@ def test_annotations_that_say_no_place_say_nothing(tmp_path: Path) -> None:
     assert "1" not in regions_by_id(instances(tmp_path / "i.json", {}))
 
 
+def test_a_box_of_nothing_says_no_place(tmp_path: Path) -> None:
+    nothing = {"bbox": [3, 3, 0, 5]}
+    assert "1" not in regions_by_id(instances(tmp_path / "i.json", nothing))
+
+
+def test_an_outline_with_a_box_of_nothing_has_its_own(tmp_path: Path) -> None:
+    outlined = {"bbox": [0, 0, 0, 0], "segmentation": [[1, 2, 5, 2, 5, 4]]}
+    (region,) = regions_by_id(instances(tmp_path / "i.json", outlined))["1"]
+    assert region.box == (1, 2, 4, 2)
+
+
 def test_a_box_follows_from_the_outline(tmp_path: Path) -> None:
     (region,) = regions_by_id(instances(tmp_path / "i.json", {"segmentation": [SQUARE]}))["1"]
     assert region.box == (1, 1, 2, 2)

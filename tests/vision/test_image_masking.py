@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.corpus.pictures import Drawn, Region
@@ -111,6 +112,42 @@ def test_a_person_beside_the_picture_masks_nothing() -> None:
     beside = Region("person", (SIZE[1], 0, 9, 9), SIZE)
     found = ImageMasking(person="box")(corpus((BIG,), (beside,), (BIG, beside)))
     assert found.pictures.present.tolist() == [True, False, True]
+
+
+def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path: Path) -> None:
+    """Detections do not tell how large pictures are; the files do."""
+    Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
+    boxes = [(0, 0, 4, 4), (8, 0, 9, 9)]
+    records = [
+        Record(
+            str(left),
+            "a dog",
+            labels={"gender": "m"},
+            image=tmp_path / "1.png",
+            regions=(Region("person", (left, *rest), (0, 0)),),
+        )
+        for left, *rest in boxes
+    ]
+    found = ImageMasking(person="box")(make_corpus(records))
+    assert found.pictures.present.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("polygon", "is_outside"), [((0, 0, 4, 0, 4, 4), False), ((9, 9, 12, 9, 12, 12), True)]
+)
+def test_an_outline_says_where_somebody_is_whatever_the_box(
+    polygon: tuple[float, ...], is_outside: bool
+) -> None:
+    boxes = [(0.0, 0.0, 4.0, 4.0), (9.0, 9.0, 3.0, 3.0)]
+    regions = [Region("person", box, SIZE, polygons=(polygon,)) for box in boxes]
+    assert [own.outside for own in regions] == [is_outside] * 2
+
+
+def test_a_person_of_no_pixel_is_never_shown() -> None:
+    """Run lengths of nothing, and a box beside the picture."""
+    nobody = Region("person", (9, 9, 1, 1), (2, 2), counts=b"4")
+    with pytest.raises(ValueError, match="holds no pixel"):
+        ImageMasking().mask(drawn(nobody))
 
 
 def test_how_many_cannot_be_masked_is_noted() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from bias_pipeline.corpus.pictures import Pictures, Region
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.vision.masking import ImageMasking
 from bias_pipeline.vision.pixels import pixel_table, read_pixels
+from bias_pipeline.vision.regions import box_mask, outline_mask
 
 
 def photo(path: Path, size: tuple[int, int] = (40, 20), mode: str = "RGB") -> Path:
@@ -33,17 +36,45 @@ def test_photos_of_other_modes_have_three_channels(tmp_path: Path, mode: str) ->
 
 
 def test_masks_follow_the_photo_when_it_is_scaled(tmp_path: Path) -> None:
+    """On their edge the paint and the ground around it mix."""
     left = Region("person", (0, 0, 20, 20), (20, 40))
     pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
     found = read_pixels(pictures, 0, 32)
-    assert (found[:, :16] == 127).all()
-    assert (found[:, 16:] != 127).all()
+    assert (found[:, :14] == 127).all()
+    assert (found[:, 18:] == (200, 100, 50)).all()
+
+
+@pytest.mark.parametrize("side", [7, 32, 64])
+@pytest.mark.parametrize("scale", [0.5, 1, 2])
+@pytest.mark.parametrize("masking", ["box", "segment"])
+def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(
+    tmp_path: Path, masking: Any, scale: float, side: int
+) -> None:
+    """Whatever colours they have, and whatever the size of the annotated picture."""
+    rng = np.random.default_rng(0)
+    seen = []
+    outline = (11.3, 7.8, 60.2, 12.1, 47.9, 65.5, 20.0, 55.0)
+    person = Region(
+        "person",
+        (scale * 11.3, scale * 7.8, scale * 48.9, scale * 57.7),
+        (int(scale * 90), int(scale * 120)),
+        polygons=(tuple(scale * value for value in outline),),
+    )
+    shape = person if masking == "box" else replace(person, size=(90, 120), polygons=(outline,))
+    hidden = (box_mask if masking == "box" else outline_mask)(shape, 90, 120)
+    ground = rng.integers(0, 256, (90, 120, 3), np.uint8)
+    for number in range(2):
+        ground[hidden] = rng.integers(0, 256, (hidden.sum(), 3))
+        Image.fromarray(ground).save(tmp_path / f"{number}.png")
+        pictures = Pictures((tmp_path / f"{number}.png",), ((person,),))
+        seen.append(read_pixels(pictures.edited(ImageMasking(masking)), 0, side))
+    assert (seen[0] == seen[1]).all()
 
 
 def test_a_region_without_a_size_is_of_the_photo_s(tmp_path: Path) -> None:
     left = Region("person", (0, 0, 20, 20), (0, 0))
     pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
-    assert (read_pixels(pictures, 0, 32)[:, :16] == 127).all()
+    assert (read_pixels(pictures, 0, 32)[:, :14] == 127).all()
 
 
 def test_annotations_of_a_picture_of_another_shape_are_refused(tmp_path: Path) -> None:
@@ -61,8 +92,8 @@ def test_masks_are_of_the_photo_as_it_is_seen(tmp_path: Path) -> None:
     upper = Region("person", (0, 0, 20, 20), (40, 20))
     pictures = Pictures((tmp_path / "1.png",), ((upper,),)).edited(ImageMasking("box"))
     found = read_pixels(pictures, 0, 32)
-    assert (found[:16] == 127).all()
-    assert (found[16:] != 127).all()
+    assert (found[:14] == 127).all()
+    assert (found[18:] != 127).all()
 
 
 def test_a_broken_photo_is_named(tmp_path: Path) -> None:

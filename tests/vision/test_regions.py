@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from pycocotools import mask as coco
 
 from bias_pipeline.corpus.pictures import Region
-from bias_pipeline.vision.regions import box_mask, grown, outline_mask, union
+from bias_pipeline.vision.regions import box_mask, grown, outline_mask, region_mask, union
 
 MASKS = arrays.arrays(bool, arrays.array_shapes(min_dims=2, max_dims=2, max_side=12))
 
@@ -47,6 +47,36 @@ def test_a_polygon_far_beyond_the_picture_is_refused() -> None:
     far = Region("person", (0, 0, 4, 4), (10, 10), polygons=((0, 0, 1e9, 0, 1e9, 1e9),))
     with pytest.raises(ValueError, match="far beyond the picture"):
         outline_mask(far, 10, 10)
+
+
+def test_an_outline_thinner_than_a_pixel_is_its_box() -> None:
+    thin = Region("person", (2.1, 2, 0.2, 4), (10, 10), polygons=((2.1, 2, 2.3, 2, 2.2, 6),))
+    assert np.argwhere(region_mask(thin, 10, 10)).tolist() == [[row, 2] for row in range(2, 6)]
+
+
+@given(MASKS, st.integers(1, 20), st.integers(1, 20))
+def test_a_scaled_mask_has_all_that_lies_in_each_pixel(
+    mask: np.ndarray, height: int, width: int
+) -> None:
+    """Brute force: pixel by pixel, whether any masked one overlaps it."""
+    rows, columns = mask.shape
+    expected = [
+        [
+            mask[
+                row * rows // height : -(-(row + 1) * rows // height),
+                column * columns // width : -(-(column + 1) * columns // width),
+            ].any()
+            for column in range(width)
+        ]
+        for row in range(height)
+    ]
+    assert outline_mask(coded(mask), height, width).tolist() == expected
+
+
+def test_a_size_beyond_memory_is_refused() -> None:
+    wide = Region("person", (0, 0, 4, 4), (10**9, 10**9), polygons=((0, 0, 4, 0, 4, 4),))
+    with pytest.raises(ValueError, match="more than"):
+        outline_mask(wide, 10, 10)
 
 
 def test_a_polygon_is_scaled_with_its_picture() -> None:
