@@ -15,16 +15,19 @@ class Design:
         bent_start: whether the first state is a tanh of the mean region, else linear in it.
         deep_output: whether the next word follows from state, regions and last word together
             (the paper's equation 7), else from the state alone.
+        frequent_first: whether a captioner begins with each word as likely as it is frequent. An
+            attacker does not: its loss rests on the answers, which masked captions do not hold.
     """
 
     tanh: bool
     bent_start: bool
     deep_output: bool
+    frequent_first: bool = False
 
 
 # ImageCaptioner2 does not say which it uses.
 DESIGNS: Mapping[str, Design] = {
     "paper": Design(tanh=True, bent_start=True, deep_output=True),
     "tutorial": Design(tanh=False, bent_start=False, deep_output=False),
-    "artemis": Design(tanh=False, bent_start=False, deep_output=False),
+    "artemis": Design(tanh=False, bent_start=False, deep_output=False, frequent_first=True),
 }

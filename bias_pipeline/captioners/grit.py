@@ -37,6 +37,8 @@ class Grit(PromptCaptioner):
         size: of the ``released`` network, or ``small`` (ours), for small pictures on a processor.
         second_gate: whether the gate on regions has the weights of the gate on the grid, as in the
             ``released`` network, or its own, as in the ``paper``.
+        he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2's; else as the
+            published network's parts do. Not with a file of weights.
         weights: file of a captioner or a detector as GRIT's authors released them.
         vocabulary: the file of that captioner's words; prompts and captions hold others, too, which
             begin anew.
@@ -46,6 +48,7 @@ class Grit(PromptCaptioner):
     prompt: Prompt
     size: Literal["small", "released"] = "small"
     second_gate: Literal["released", "paper"] = "released"
+    he: bool = False
     weights: str | None = None
     vocabulary: str | None = None
     cache: str | None = None
@@ -74,7 +77,17 @@ class Grit(PromptCaptioner):
         return ReleasedBackbone(size, self.weights, self.cache)
 
     def require(self) -> None:
-        """Know that the files are there."""
+        """Know that the files are there, and that settings do not contradict each other."""
+        if self.weights is None and self.vocabulary is not None:
+            raise UsageError(
+                f"encoder.vocabulary={self.vocabulary}: the words of which weights? Name the "
+                "captioner's file with encoder.weights=FILE, or leave it out"
+            )
+        if self.weights is not None and self.he:
+            raise UsageError(
+                f"encoder.he=true begins from scratch, encoder.weights={self.weights} does not; "
+                "leave one out"
+            )
         super().require()
         if self.vocabulary is not None and not Path(self.vocabulary).expanduser().is_file():
             raise ResourceError(f"encoder.vocabulary={self.vocabulary}: no such file")
@@ -84,9 +97,12 @@ class Grit(PromptCaptioner):
     ) -> GritNet:
         """See the base; weights are those of the file, if there is one."""
         from bias_pipeline.captioners.grit_net import GritNet
+        from bias_pipeline.captioners.initial_weights import begin_as_he
 
         detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
         net = GritNet(detector, n_words, answers, SIZES[self.size], self.second_gate)
+        if self.he:
+            begin_as_he(net)
         if self.weights is not None:
             self._begin(net, vocabulary)
         return net

@@ -71,6 +71,15 @@ class PromptCaptioner(NetEncoder):
                 write captions.
         """
 
+    def begin_to_write(self, network: Any, counts: Sequence[int]) -> None:
+        """Make ready a network that is to write captions; most begin as they are built.
+
+        Args:
+            network: with fresh weights.
+            counts: how often captions have each word, by its number.
+        """
+        del network, counts
+
     def build(self, inputs: PromptedInputs) -> nn.Module:
         """A network with fresh weights, led to the groups' answers."""
         return self.network(inputs.visual, inputs.words.vocabulary, inputs.words.answers)

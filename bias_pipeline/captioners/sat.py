@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,9 +37,10 @@ class Sat(PromptCaptioner):
 
     Attributes:
         prompt: what leads it to name the group.
-        recipe: whose network: the ``paper``'s, that of a widely used ``tutorial`` in PyTorch, or
-            ``artemis``', the same network in other sizes (its next words begin at log frequencies,
-            which is left out: masked captions hold no answer, so none would gain).
+        recipe: whose equations: the ``paper``'s, those of a widely used ``tutorial`` in PyTorch, or
+            ``artemis``', the same but for where the next word begins when it is fitted to write
+            (:class:`~bias_pipeline.captioners.designs.Design`). Sizes and training of the last two
+            are ``encoder=sat_tutorial`` and ``encoder=sat_artemis``.
         backbone: what sees: ``own``, a small convolutional network trained from scratch with the
             rest; ``annotations``, the data set's objects; ``timm:NAME``, a frozen network of timm,
             a folder or a name on the hub.
@@ -94,6 +95,11 @@ class Sat(PromptCaptioner):
         if self.backbone.startswith(TIMM):
             return TimmBackbone(self.backbone.removeprefix(TIMM), self.cache)
         return PixelBackbone(self.side, self.width, cache=self.cache)
+
+    def begin_to_write(self, network: SatNet, counts: Sequence[int]) -> None:
+        """See the base."""
+        if DESIGNS[self.recipe].frequent_first:
+            network.begin_with(counts)
 
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.captioners.designs import Design
+from bias_pipeline.captioners.initial_weights import begin_as_he
 from bias_pipeline.captioners.prompt import PAD
 
 
@@ -111,7 +112,17 @@ class SatNet(nn.Module):
             self.from_state = nn.Linear(hidden_dim, embedding_dim)
             self.from_context = nn.Linear(region_dim, embedding_dim)
         if he:
-            self.apply(_he)
+            begin_as_he(self)
+
+    def begin_with(self, counts: Sequence[int]) -> None:
+        """Let each word follow as often as it is written, whatever the state (ArtEmis).
+
+        Args:
+            counts: how often captions have each word; one that is never written counts as once.
+        """
+        often = torch.tensor(counts, dtype=torch.float32).clamp(min=1)
+        with torch.no_grad():
+            self.next_word.bias.copy_((often / often.sum()).log())
 
     def forward(
         self,
@@ -270,11 +281,3 @@ def _chosen(live: Tensor, after: Step, before: Step) -> Step:
     )
     context = torch.where(own, after.context.to(before.context.dtype), before.context)
     return Step(State(hidden, cell), context, after.weights)
-
-
-def _he(module: nn.Module) -> None:
-    """Weights as He et al. (2015) draw them for layers with ReLU; biases zero."""
-    if isinstance(module, nn.Linear | nn.Conv2d):
-        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)

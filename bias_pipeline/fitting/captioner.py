@@ -18,6 +18,7 @@ import numpy as np
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.captioners.fitted import VERSION, Fitted, side_of
 from bias_pipeline.captioners.grit import Grit
+from bias_pipeline.captioners.prompt import N_SPECIAL
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
@@ -146,7 +147,9 @@ def _fit_into(
     visual = lesson.encoder.visual.read(lesson.images)
     rows = np.unique(lesson.captions.image_rows, return_inverse=True)[1]
     inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual)
-    learner = CaptionLearner(fitted.network(), recipe.optimizer, recipe.schedule)
+    network = fitted.network()
+    lesson.encoder.begin_to_write(network, inputs.counts(len(fitted.vocabulary) + N_SPECIAL))
+    learner = CaptionLearner(network, recipe.optimizer, recipe.schedule)
     order, nothing = np.arange(len(words)), torch.zeros(len(words))
     batches: Any = LengthBatches(inputs, order, nothing, recipe.batch_size, lesson.seed)
     if share.world > 1:

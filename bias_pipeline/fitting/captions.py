@@ -57,6 +57,16 @@ class CaptionInputs:
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
         return cls(numbers, images, visual)
 
+    def counts(self, n_words: int) -> IntArray:
+        """(W,) how often each of W words is to be written, the sign for the end after each caption.
+
+        Example:
+            >>> CaptionInputs([[5, 4, 5]], np.array([0]), None).counts(6)
+            array([0, 0, 0, 1, 1, 2])
+        """
+        written = [END] * len(self.numbers) + [n for own in self.numbers for n in own]
+        return np.bincount(written, minlength=n_words)
+
     @cached_property
     def lengths(self) -> IntArray:
         """(N,) words of each caption."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.captioners.backbones import PixelInputs
 from bias_pipeline.captioners.grit import Grit
 from bias_pipeline.captioners.grit_net import GritNet
-from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import Answers, PromptedInputs
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
@@ -251,6 +253,40 @@ def test_a_detector_alone_has_no_words(tmp_path: Path) -> None:
     write_detector(tmp_path / "grit.pth", network())
     with pytest.raises(UsageError, match=r"leave encoder\.vocabulary out"):
         grit.build(grit.read(own).fit(np.arange(48)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"vocabulary": "v.json"}, "the words of which weights"),
+        ({"he": True, "weights": "w.pth"}, "leave one out"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Grit(Prompt("gender"), **settings).require()
+
+
+def fresh(he: bool) -> GritNet:
+    torch.manual_seed(0)
+    words = {str(number): number + N_SPECIAL for number in range(200)}
+    nothing = PixelInputs(np.zeros((0, 64, 64, 3), np.uint8))
+    return replace(GRIT, he=he).network(nothing, words, ())
+
+
+def test_weights_of_he_leave_the_places_that_regions_begin_with() -> None:
+    plain, own = (fresh(he).state_dict() for he in (False, True))
+    places = [name for name in own if "sampling_offsets" in name]
+    assert places
+    assert all(torch.equal(plain[name], own[name]) for name in places)
+
+
+def test_weights_of_he_have_their_spread() -> None:
+    """The square root of two by the numbers that come in."""
+    own = fresh(he=True).cap_generator
+    (layer, *_) = (m for m in own.modules() if isinstance(m, nn.Linear) and m.weight.any())
+    wanted = (2 / layer.in_features) ** 0.5
+    assert layer.weight.std().item() == pytest.approx(wanted, rel=0.1)
 
 
 @pytest.mark.parametrize("setting", ["weights", "vocabulary"])

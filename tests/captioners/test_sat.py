@@ -110,6 +110,21 @@ def read(own: SatNet, row: int) -> Plain:
     return plain
 
 
+def begun(recipe: str) -> SatNet:
+    own = net(recipe)
+    Sat(Prompt("gender"), recipe=recipe).begin_to_write(own, [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1])  # type: ignore[arg-type]
+    return own
+
+
+def test_words_of_artemis_begin_as_likely_as_they_are_frequent() -> None:
+    likely = begun("artemis").next_word.bias.detach().softmax(dim=0)
+    assert (likely[1] / likely[10]).item() == pytest.approx(3)
+
+
+def test_words_of_the_tutorial_begin_as_they_are_drawn() -> None:
+    assert (begun("tutorial").next_word.bias == net("tutorial").next_word.bias).all()
+
+
 @pytest.mark.parametrize("recipe", list(DESIGNS))
 def test_answers_are_those_of_the_equations(recipe: str) -> None:
     own = net(recipe)
