@@ -25,6 +25,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _OWN = "bias_pipeline"  # what checkpoints hold beside Lightning's own
+_LIGHTNINGS = ("state_dict", "optimizer_states", "lr_schedulers", "loops", "epoch", "global_step")
 
 
 class Ordered(Protocol):
@@ -55,16 +56,15 @@ class Checkpoint(callbacks.Checkpoint):
         self._last = time.monotonic()
         self._state: Mapping[str, Any] | None = None
 
-    @property
-    def found(self) -> Path | None:
-        """The checkpoint to go on from, None if there is none that can be read."""
+    def found(self, module: torch.nn.Module) -> Path | None:
+        """The checkpoint that a training goes on from, None if there is none of this network."""
         if not self.path.is_file():
             return None
         try:
-            torch.load(self.path, map_location="cpu", weights_only=True)
+            _check(torch.load(self.path, map_location="cpu", weights_only=True), module)
         except Exception as error:  # whatever a damaged file makes of the library
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            log.warning("%s is damaged and counts as absent: %s", self.path, first)
+            log.warning("%s cannot be gone on from and counts as absent: %s", self.path, first)
             return None
         log.info("going on from %s", self.path)
         return self.path
@@ -129,6 +129,24 @@ class Checkpoint(callbacks.Checkpoint):
         if trainer.is_global_zero:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+
+
+def _check(checkpoint: Any, module: torch.nn.Module) -> None:
+    """Know that a file is a checkpoint of a network, written here.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    held = checkpoint if isinstance(checkpoint, Mapping) else {}
+    lacking = sorted({*_LIGHTNINGS, _OWN} - set(held))
+    if lacking:
+        raise ValueError(f"no checkpoint of a training; it lacks {', '.join(lacking)}")
+    theirs, ours = (
+        {name: tuple(own.shape) for name, own in weights.items()}
+        for weights in (held["state_dict"], module.state_dict())
+    )
+    if theirs != ours:
+        raise ValueError("a checkpoint of another network")
 
 
 def _of_all_ranks(trainer: pl.Trainer, own: T) -> list[T]:

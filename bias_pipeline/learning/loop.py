@@ -67,7 +67,7 @@ def run(
     from bias_pipeline.learning.checkpoints import Checkpoint
 
     ours = next((own for own in callbacks if isinstance(own, Checkpoint)), None)
-    begun = ours.found if ours else None
+    begun = ours.found(module) if ours else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

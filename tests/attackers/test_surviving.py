@@ -124,6 +124,30 @@ def test_a_checkpoint_with_code_is_not_opened(tmp_path: Path, killed: list[int])
     assert not marker.exists()
 
 
+def test_a_checkpoint_of_another_network_counts_as_absent(
+    tmp_path: Path, killed: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    own = probe(tmp_path)
+    interrupt(own, killed, 3, *splits(0))
+    (path,) = kept(tmp_path)
+    other = torch.load(path, weights_only=True)
+    other["state_dict"] = {"head.weight": torch.zeros(2, 2)}
+    torch.save(other, path)
+    assert same(own.fit_predict(labelled(), splits(0)), probe().fit_predict(labelled(), splits(0)))
+    assert "a checkpoint of another network" in caplog.text
+
+
+def test_weights_alone_are_no_checkpoint(
+    tmp_path: Path, killed: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    own = probe(tmp_path)
+    interrupt(own, killed, 3, *splits(0))
+    (path,) = kept(tmp_path)
+    torch.save(torch.load(path, weights_only=True)["state_dict"], path)
+    own.fit_predict(labelled(), splits(0))
+    assert "no checkpoint of a training; it lacks bias_pipeline, epoch" in caplog.text
+
+
 class _Runs:
     """Makes a file when it is unpickled."""
 
