@@ -368,10 +368,25 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
-    check_task(tree)
     written = _plain(config, resolve=False)
+    try:
+        check_task(tree)
+    except UsageError as error:
+        raise UsageError(_where_set(str(error), written)) from error
     used, keys = groups_used(written, "metric"), keys_of(written, "metric")
     return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
+
+
+def _where_set(message: str, written: Mapping[str, Any]) -> str:
+    """A message that begins with a place, told of the key that sets what stands there."""
+    place, equals, rest = message.partition("=")
+    root, _, inner = place.partition(".")
+    keys = keys_of(written, root)
+    above = [own for own in keys if inner == own or inner.startswith(f"{own}.")]
+    if above:
+        nearest = max(above, key=len)
+        return f"{keys[nearest]}{inner.removeprefix(nearest)}{equals}{rest}"
+    return message
 
 
 def check_task(tree: Mapping[str, Any]) -> None:
