@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.errors import BiasPipelineError, DataError
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, first_line, image_processor, load
 from bias_pipeline.vision.pixels import read_pixels
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import torch
 
 BLIP, QWEN = "blip", ("qwen2_vl", "qwen2_5_vl")
-# Florence-2 needs version 5 of transformers or later.
-KINDS = (BLIP, "blip-2", "florence2", "git", "llava", *QWEN)
+FLORENCE = "florence2"
+KINDS = (BLIP, "blip-2", FLORENCE, "git", "llava", *QWEN)
 # What stands for the picture, in texts of models that want to be told.
 _PLACES = {
     "llava": "<image>\n",
@@ -87,6 +87,7 @@ class PictureText:
         import transformers
 
         make_importable()
+        _require_known(model)
         self._model, self._side = model, side
         self._processor = _processor(model)
         self._lock = Lock()  # of the processor, which threads must not share
@@ -259,6 +260,21 @@ def _starts(network: Any) -> tuple[int, ...]:
         for key in ("decoder_start_token_id", "forced_bos_token_id")
     )
     return tuple(int(own) for own in (first, forced) if own is not None)
+
+
+def _require_known(model: Pretrained) -> None:
+    """Know that this transformers has such models; its own errors speak of the processor.
+
+    Raises:
+        ResourceError: if it has none.
+    """
+    import transformers
+
+    if model.kind not in transformers.CONFIG_MAPPING:
+        raise ResourceError(
+            f"{model.name}: transformers {transformers.__version__} has no {model.kind} models; "
+            f"install a later one ({FLORENCE} needs version 5)"
+        )
 
 
 def _processor(model: Pretrained) -> Any:

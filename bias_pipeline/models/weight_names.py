@@ -27,7 +27,8 @@ def renamed(
         network: what it should be.
 
     Raises:
-        DataError: on a name that nobody knows, or two that mean one weight and differ.
+        DataError: on a name that nobody knows, two that mean one weight and differ, or numbers
+            that are none.
 
     Example:
         >>> one = {"net.fc.weight": torch.ones(1), "queue": torch.ones(9)}
@@ -45,6 +46,8 @@ def renamed(
             continue
         if own in found and not torch.equal(found[own], value):
             raise DataError(f"{path}: {name!r} stands in it twice, with different numbers")
+        if not value.isfinite().all():
+            raise DataError(f"{path}: {name!r} holds NaN or infinity; the file is broken")
         found[own] = value
     return found
 

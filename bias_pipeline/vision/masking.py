@@ -73,16 +73,17 @@ class ImageMasking(Configurable):
             return corpus
         able = self._maskable(corpus.pictures)
         n_lost = int((corpus.pictures.present & ~able).sum())
+        sought = self._sought + (self._how_sure(corpus.pictures) if n_lost else "")
         if n_lost and not able.any():
             first = corpus.ids[int(np.argmin(able))]
             raise DataError(
-                f"dataset {corpus.dataset!r}: image {first} and all others have no {self._sought}; "
+                f"dataset {corpus.dataset!r}: image {first} and all others have no {sought}; "
                 "name a file that has them (dataset.regions=FILE), or choose another image_masking"
             )
         files = tuple(
             own if ok else None for own, ok in zip(corpus.pictures.files, able, strict=True)
         )
-        note = f"{n_lost} pictures have no {self._sought} and cannot be masked: not scored"
+        note = f"{n_lost} pictures have no {sought} and cannot be masked: not scored"
         return replace(
             corpus,
             pictures=replace(corpus.pictures, files=files).edited(self),
@@ -94,6 +95,12 @@ class ImageMasking(Configurable):
         if self.person == "none":
             return "annotated things"
         return "box of a person" if self.person == "box" else "outline of a person"
+
+    def _how_sure(self, pictures: Pictures) -> str:
+        """What keeps detections from counting, if it does."""
+        all_known = (pictures.known(row) or () for row in range(len(pictures)))
+        unsure = any(own.score < self.min_score for regions in all_known for own in regions)
+        return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
 
     def _maskable(self, pictures: Pictures) -> Mask:
         """(N,) whether what is to be masked is known; drawings know themselves."""

@@ -73,6 +73,13 @@ def refusal(weights: dict[str, object], path: Path) -> str:
     return str(refused.value)
 
 
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    weights: dict[str, object] = dict(released(network()))
+    name = next(own for own in weights if own.endswith("fc.weight"))
+    weights[name] = torch.full_like(weights[name], torch.nan)  # type: ignore[arg-type]
+    assert f"{name!r} holds NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
+
+
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     weights = released(network()) | {"head.weight": torch.zeros(1)}
     told = refusal({"state_dict": weights}, tmp_path / "g.pth")

@@ -162,6 +162,11 @@ def test_where_none_can_be_masked_that_is_told() -> None:
         ImageMasking()(corpus((DOG,), None))
 
 
+def test_detections_that_are_too_unsure_are_told() -> None:
+    with pytest.raises(DataError, match=r"no box of a person of image_masking\.min_score=0\.5"):
+        ImageMasking(person="box")(corpus((UNSURE,)))
+
+
 def test_each_masking_is_another_corpus() -> None:
     found = [ImageMasking(fill=fill)(corpus((BIG,))) for fill in ("grey", "noise")]
     assert found[0].digest != found[1].digest
