@@ -37,7 +37,8 @@ COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv")
 ONE = "metric.positions=1"  # human caption an image, as ImageCaptioner2 has here
 STUDIES = ("imagecaptioner2 sat", "imagecaptioner2 grit", "lic ngram", "lic lstm", "lic minilm")
 AGREEMENTS = ("conflicts", "pearson", "spearman", "kendall")
-LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
+LEAKS = ("leak:masked", "leak:others", "leak:silhouette", "leak:blank")
+ALL_LEAKS = "metric.leaks=[masked,others,silhouette,blank]"
 
 
 def run(outputs: Path) -> pd.DataFrame:
@@ -63,7 +64,8 @@ def run(outputs: Path) -> pd.DataFrame:
         ),
     ]
     for masking in MASKINGS:
-        words = (f"image_masking={masking}", "captioner=faithful", "metric.sides=[model]", *COMMON)
+        shown = (f"image_masking={masking}", ALL_LEAKS)
+        words = (*shown, "captioner=faithful", "metric.sides=[model]", *COMMON)
         own = sweep(masking, outputs, "metric=imagecaptioner2", "encoder=sat", *words)
         found.append(own.assign(study="masking", image_masking=masking))
     return pd.concat(found, ignore_index=True)

@@ -18,6 +18,7 @@ from bias_pipeline.corpus.predictions import Labelled, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.io.hashing import UIntArray, stream
 from bias_pipeline.metrics.attack.attacked import Attack
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import PICTURES, Cost, MetricInfo, Part, Reading
@@ -31,7 +32,7 @@ from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
 
 Mask = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
-Leak = Literal["masked", "silhouette", "blank"]
+Leak = Literal["masked", "silhouette", "blank", "others"]
 LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 
 
@@ -49,7 +50,9 @@ class ImageCaptioner2(CaptionAttack):
     * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): what an attacker gets without
       any caption from the masked picture, from the outline of what is masked, and from a blank
       picture. What is left in the picture is shown to both sides, so it raises B_m and B_d alike;
-      an outline that tells the group, or a mask that is too small, shows here.
+      an outline that tells the group, or a mask that is too small, shows here. A fourth,
+      ``leak:others``, has each image shown with another's picture: chance, or the attacker knows
+      the group from elsewhere.
 
     The paper does not say how many of an image's human captions B_d uses (``positions``), whether
     the probability is shared among the answers alone (``renormalise_answers``), the learning rate,
@@ -60,7 +63,7 @@ class ImageCaptioner2(CaptionAttack):
         renormalise_answers: whether the answers share all of the probability.
         select: which epoch of an attacker is asked, the ``last``, or the ``best`` on the validation
             part of the split; the paper does not say.
-        leaks: which leaks are measured, any of ``masked``, ``silhouette`` and ``blank``.
+        leaks: which leaks are measured, any of ``masked``, ``silhouette``, ``blank``, ``others``.
         settings: see :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`.
 
     Example:
@@ -209,10 +212,11 @@ class ImageCaptioner2(CaptionAttack):
         data = Labelled(
             f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
         )
+        seen = _shifted(rows, ready.keys) if kind == "others" else rows
         if self.probe.encoder.sees == "objects":
-            return None if kind == "silhouette" else self._listed(data, kind, ready)
+            return None if kind == "silhouette" else self._listed(data, kind, ready, seen)
         assert ready.pictures is not None
-        own = ready.pictures.take(rows)
+        own = ready.pictures.take(seen)
         if kind == "silhouette":
             if not own.edits:
                 return None
@@ -221,8 +225,19 @@ class ImageCaptioner2(CaptionAttack):
             own = replace(own, edits=(Blank(),))  # alike whatever else would be masked
         return replace(data, pictures=own)
 
-    def _listed(self, data: Labelled, kind: str, ready: Corpus) -> Labelled:
+    def _listed(self, data: Labelled, kind: str, ready: Corpus, seen: IntArray) -> Labelled:
         """Objects alone."""
-        rows = data.captions.image_rows
-        nothing = [frozenset[str]()] * len(rows)
-        return replace(data, objects=nothing if kind == "blank" else self._objects(ready, rows))
+        nothing = [frozenset[str]()] * len(seen)
+        return replace(data, objects=nothing if kind == "blank" else self._objects(ready, seen))
+
+
+def _shifted(rows: IntArray, keys: UIntArray) -> IntArray:
+    """Another of the images for each: the next one in an order drawn by their ids.
+
+    Example:
+        >>> _shifted(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()
+        [2, 5, 0]
+    """
+    order = rows[np.argsort(stream("pictures", 0, keys[rows]), kind="stable")]
+    after = dict(zip(order.tolist(), np.roll(order, -1).tolist(), strict=True))
+    return np.array([after[row] for row in rows.tolist()], np.int64)

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.explain.words import words
+from bias_pipeline.io.hashing import keys_of
+from bias_pipeline.metrics.attack.imagecaptioner2 import _shifted
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.scoring import Accuracy, Confidence, Lic
 from tests.metrics.test_contract import QUICK_CAPTIONER
@@ -150,3 +154,17 @@ def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path: Path) -> Non
         value(score(*words, cached, f"dataset.leak={leak}"), "leak:masked") for leak in (0, 0.3)
     )
     assert spilling > tight + 0.2
+
+
+@given(st.sets(st.integers(0, 99), min_size=2))
+def test_pictures_of_others_are_each_shown_once_and_with_no_image_of_their_own(
+    chosen: set[int],
+) -> None:
+    rows = np.array(sorted(chosen))
+    seen = _shifted(rows, keys_of(str(number) for number in range(100)))
+    assert sorted(seen.tolist()) == rows.tolist()
+    assert (seen != rows).all()
+
+
+def test_what_others_pictures_show_is_measured_when_asked() -> None:
+    assert "leak:others" in score(*TINY, "metric.leaks=[others]").parts
