@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -91,6 +91,15 @@ class Grit(PromptCaptioner):
         super().require()
         if self.vocabulary is not None and not Path(self.vocabulary).expanduser().is_file():
             raise ResourceError(f"encoder.vocabulary={self.vocabulary}: no such file")
+
+    def told(self, groups: Sequence[str]) -> list[str]:
+        """Which words of the prompt are not the file's."""
+        if self.vocabulary is None:
+            return []
+        lacking = self.prompt.lacking(groups, read_vocabulary(Path(self.vocabulary).expanduser()))
+        if not lacking:
+            return []
+        return [f"the captioner's vocabulary lacks words that begin anew: {', '.join(lacking)}"]
 
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers

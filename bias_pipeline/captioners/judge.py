@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -71,6 +71,18 @@ class Judge(PublishedJudge, AnsweringEncoder):
                 f"encoder.dtype={self.dtype}: {model.name} was fitted here and computes in float32"
             )
         Fitted.read(model)
+
+    def told(self, groups: Sequence[str]) -> list[str]:
+        """Which words of the prompt a captioner that was fitted here never learnt."""
+        if self.found.kind not in FITTED:
+            return []
+        lacking = self.prompt.lacking(groups, set(Fitted.read(self.found).words))
+        if not lacking:
+            return []
+        return [
+            f"{self.found.name} does not know words of the prompt, and reads each as the same "
+            f"unknown one: {', '.join(lacking)}"
+        ]
 
     def _settings(self, model: Pretrained) -> dict[str, object]:
         own = [FITTED_VERSION] if model.kind in FITTED else []

@@ -6,7 +6,7 @@ itself plays no part until the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -89,6 +89,16 @@ class Prompt(Configurable):
         if len(set(found)) < len(found):
             raise UsageError("encoder.prompt.answers: two groups have the same answer")
         return found
+
+    def lacking(self, groups: Sequence[str], known: Container[str]) -> list[str]:
+        """Words around captions, and of answers, that somebody does not know; sorted.
+
+        Example:
+            >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
+            ['gender', 'woman']
+        """
+        said = {*self.before, *self.after} - {CAPTION}
+        return sorted(word for word in said.union(*self.answers_of(groups)) if word not in known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ from bias_pipeline.io.included import conf_dirs, group_choices
 from bias_pipeline.io.paths import choices_of
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
-from bias_pipeline.results.identity import groups_used, keys_of, run_id
+from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.transform import TextTransform
@@ -372,21 +372,10 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
     try:
         check_task(tree)
     except UsageError as error:
-        raise UsageError(_where_set(str(error), written)) from error
+        place, equals, rest = str(error).partition("=")
+        raise UsageError(f"{set_by(written, place)}{equals}{rest}") from error
     used, keys = groups_used(written, "metric"), keys_of(written, "metric")
     return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
-
-
-def _where_set(message: str, written: Mapping[str, Any]) -> str:
-    """A message that begins with a place, told of the key that sets what stands there."""
-    place, equals, rest = message.partition("=")
-    root, _, inner = place.partition(".")
-    keys = keys_of(written, root)
-    above = [own for own in keys if inner == own or inner.startswith(f"{own}.")]
-    if above:
-        nearest = max(above, key=len)
-        return f"{keys[nearest]}{inner.removeprefix(nearest)}{equals}{rest}"
-    return message
 
 
 def check_task(tree: Mapping[str, Any]) -> None:

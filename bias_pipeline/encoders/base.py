@@ -117,6 +117,11 @@ class Encoder(Configurable, ABC):
             BiasPipelineError: naming what is not.
         """
 
+    def told(self, groups: Sequence[str]) -> list[str]:
+        """What a reader of its results must know, beside groups of such names."""
+        del groups
+        return []
+
     def prepare(self, data: Labelled) -> Embedded | None:
         """Do, in one process, what is slow and the same for all attackers.
 

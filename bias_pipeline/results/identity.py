@@ -101,6 +101,20 @@ def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
     return dict(_mounts(config.get(root), (), config))
 
 
+def set_by(config: Mapping[str, object], place: str) -> str:
+    """The key of an unresolved configuration that sets what stands at a place.
+
+    Example:
+        >>> set_by({"probe": {"net": "${encoder}"}, "encoder": {"side": 1}}, "probe.net.side")
+        'encoder.side'
+    """
+    root, _, inner = place.partition(".")
+    keys = keys_of(config, root)
+    above = [own for own in keys if inner == own or inner.startswith(f"{own}.")]
+    nearest = max(above, key=len, default=None)
+    return place if nearest is None else f"{keys[nearest]}{inner.removeprefix(nearest)}"
+
+
 def _mounts(
     node: object, path: tuple[str, ...], config: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:

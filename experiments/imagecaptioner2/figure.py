@@ -1,21 +1,29 @@
 """The figure of docs/pictures.md: scenes as they are drawn, and under each masking.
 
-Usage: python -m experiments.imagecaptioner2.figure
+Usage: python -m experiments.imagecaptioner2.figure [PHOTOS REGIONS OUT]
+
+With PHOTOS, a folder, and REGIONS, COCO instances of them, the same of twelve photos in which
+people are outlined, into the file OUT. Photos are somebody's, so that none is shown in the docs.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from bias_pipeline.corpus.pictures import Drawn
+from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures
+from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.vision.masking import ImageMasking, Silhouette
+from bias_pipeline.vision.pixels import read_pixels
 
-SIDE, GAP, N_SCENES = 128, 6, 6
+SIDE, GAP, N_SCENES, N_PHOTOS = 128, 6, 6, 12
 OUT = Path(__file__).resolve().parents[2] / "docs" / "images" / "scenes.png"
 
 ROWS = (
@@ -29,16 +37,42 @@ ROWS = (
 )
 
 
-def main() -> None:
-    """One column a scene, one row a masking."""
-    drawn = [SceneDrawing(image, "gender").draw(SIDE) for image in generate(N_SCENES, 3).images]
-    lines = [[_shown(edit, own) for own in drawn] for edit in ROWS]
-    sheet = np.vstack([np.hstack([_framed(own) for own in line]) for line in lines])
-    Image.fromarray(sheet).save(OUT, optimize=True)
+def main(arguments: list[str]) -> None:
+    """One column a picture, one row a masking."""
+    if arguments:
+        photos, regions, out = map(Path, arguments)
+        _save([_squared(own) for own in _photos(photos, regions)], out)
+    else:
+        scenes = generate(N_SCENES, 3).images
+        _save([_scene(SceneDrawing(image, "gender").draw(SIDE)) for image in scenes], OUT)
 
 
-def _shown(edit: ImageMasking | Silhouette | None, drawn: Drawn) -> np.ndarray:
-    return drawn.pixels if edit is None else edit.apply(drawn)
+def _photos(folder: Path, instances: Path) -> Iterator[Pictures]:
+    """The first photos in which somebody is outlined."""
+    files = PictureFiles.read(folder, instances, None)
+    known = {own: files.regions_of(own) or () for own in sorted(files.photos, key=int)}
+    outlined = (
+        image
+        for image, regions in known.items()
+        if any(own.category == PERSON and own.outlined for own in regions)
+    )
+    for image in islice(outlined, N_PHOTOS):
+        yield Pictures((files.photo(image),), (known[image],))
+
+
+def _squared(photo: Pictures) -> list[np.ndarray]:
+    """As attackers see it, edit by edit."""
+    edited = [photo if edit is None else photo.edited(edit) for edit in ROWS]
+    return [read_pixels(own, 0, SIDE) for own in edited]
+
+
+def _scene(drawn: Drawn) -> list[np.ndarray]:
+    return [drawn.pixels if edit is None else edit.apply(drawn) for edit in ROWS]
+
+
+def _save(columns: Sequence[Sequence[np.ndarray]], out: Path) -> None:
+    sheet = np.hstack([np.vstack([_framed(own) for own in column]) for column in columns])
+    Image.fromarray(sheet).save(out, optimize=True)
 
 
 def _framed(pixels: np.ndarray) -> np.ndarray:
@@ -46,4 +80,4 @@ def _framed(pixels: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -72,6 +72,16 @@ def test_it_comes_back_as_it_was_saved(folder: Path) -> None:
     assert own.encoder == replace(ENCODERS[own.kind], prompt=Prompt(""))
 
 
+def test_words_of_a_prompt_that_it_never_learnt_are_told(folder: Path) -> None:
+    (note,) = Judge(Prompt("race"), str(folder)).told(["light", "dark"])
+    assert note.endswith("unknown one: dark, light, race")
+
+
+def test_a_prompt_in_words_that_it_knows_needs_no_note(folder: Path) -> None:
+    own = Prompt("gender", answers={"m": "man", "f": "woman"})
+    assert Judge(own, str(folder)).told(["m", "f"]) == []
+
+
 def captions(folder: Path, photos: Path, together: int, beams: int = 1) -> list[str]:
     captioner = FittedCaptioner(found(folder), CPU, max_new_tokens=6, beams=beams)
     read = [captioner.read(path) for path in find_photos(photos).values()]

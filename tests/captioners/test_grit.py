@@ -248,6 +248,15 @@ def test_a_captioner_without_its_words_is_refused(tmp_path: Path) -> None:
         grit.build(grit.read(own).fit(np.arange(48)))
 
 
+def test_words_that_the_file_s_captioner_lacks_are_told(tmp_path: Path) -> None:
+    (note,) = with_file(tmp_path).told(["male", "female"])
+    assert note.endswith("begin anew: gender, male, therefore")
+
+
+def test_a_captioner_from_scratch_has_all_words() -> None:
+    assert GRIT.told(["male", "female"]) == []
+
+
 def test_a_detector_alone_has_no_words(tmp_path: Path) -> None:
     own, grit = data(64), with_file(tmp_path)
     write_detector(tmp_path / "grit.pth", network())

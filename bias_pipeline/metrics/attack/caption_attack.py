@@ -181,6 +181,7 @@ class CaptionAttack(Metric, ABC):
             notes=[
                 *ready.notes,
                 *attack.notes,
+                *self.probe.encoder.told(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
                 *groups.notes,

@@ -11,12 +11,12 @@ from bias_pipeline.io.json_files import expect, load_json
 SPECIALS = ("<unk>", "<pad>", "<bos>")  # numbers 0, 1 and 2, as ours
 
 
-def read_vocabulary(path: Path, n_words: int) -> Mapping[str, int]:
+def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]:
     """Word to number.
 
     Args:
         path: of the file.
-        n_words: how many the weights know.
+        n_words: how many the weights know, None if nobody has looked.
 
     Raises:
         ResourceError: if the file is not there.
@@ -26,7 +26,7 @@ def read_vocabulary(path: Path, n_words: int) -> Mapping[str, int]:
     words = expect(held.get("itos"), list, path, "itos")
     if tuple(words[: len(SPECIALS)]) != SPECIALS or not all(isinstance(w, str) for w in words):
         raise DataError(f"{path}: itos must be words, the first of them {', '.join(SPECIALS)}")
-    if len(words) != n_words:
+    if n_words not in (None, len(words)):
         raise DataError(f"{path}: it has {len(words)} words, and the weights know {n_words}")
     return {word: number for number, word in enumerate(words)}
 
