@@ -138,9 +138,15 @@ class Cell:
         """Know before any data are read that what encoder and metric need is there.
 
         Raises:
-            BiasPipelineError: naming what is not.
+            BiasPipelineError: naming what is not, or does not fit.
         """
         if self._encoder:
+            if self._encoder.sees and not self.metric.image:
+                raise UsageError(
+                    f"metric={self.metric.name} is of captions alone, and encoder="
+                    f"{self.choice('encoder')} looks at pictures; choose metric=imagecaptioner2, "
+                    "or an encoder of texts"
+                )
             self._encoder.require()
         try:
             self.build("metric").require()

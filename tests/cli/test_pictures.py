@@ -34,6 +34,11 @@ def test_attackers_of_texts_are_refused(run: Run) -> None:
     assert (code, "choose encoder=sat" in told) == (2, True)
 
 
+def test_attackers_of_pictures_are_refused_where_there_are_captions_alone(run: Run) -> None:
+    code, told = run("metric=lic", "encoder=sat", "logger=csv")
+    assert (code, "metric=lic is of captions alone, and encoder=sat looks" in told) == (2, True)
+
+
 def test_a_prompt_without_an_answer_is_refused(run: Run) -> None:
     code, told = run(*TINY, "encoder.prompt.template='{caption} is'")
     assert (code, "{answer} must stand in it just once" in told) == (2, True)
