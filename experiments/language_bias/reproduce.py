@@ -2,8 +2,8 @@
 
 Usage: python -m experiments.language_bias.reproduce [DATA_ROOT [OUTPUTS]]
 
-With DATA_ROOT everything is computed and rows.csv is written; without it, the tables are made from
-the rows.csv that is there.
+With DATA_ROOT everything is computed and rows.csv and shares.csv are written; without it, the
+tables are made from those that are there.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from experiments.study import cell, markdown, rows_of, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
+SHARES = HERE / "shares.csv"
 LEVELS = {"0.6": "C1", "0.7": "C2", "0.8": "C3", "0.9": "C4"}
 # Metric to the part that is people's, and what it is where there is no bias.
 PARTS = {
@@ -30,8 +34,14 @@ PARTS = {
     "gender_distance": ("human", "bias ratio of objects (GloVe)"),
     "gender_score": ("human", "first group's share of GS"),
 }
-# DBAC, Table 3: omega_H, LIC_H (BA_H and DPA_H are 0.50 throughout).
-PUBLISHED = {"C1": (0.64, 0.65), "C2": (0.73, 0.60), "C3": (0.80, 0.60), "C4": (0.89, 0.72)}
+# DBAC, Table 3: omega_H, LIC_H, BA_H, DPA_H; the last two have 0.50 where there is no bias.
+PUBLISHED = {
+    "C1": (0.64, 0.65, 0.50, 0.50),
+    "C2": (0.73, 0.60, 0.50, 0.50),
+    "C3": (0.80, 0.60, 0.50, 0.50),
+    "C4": (0.89, 0.72, 0.50, 0.50),
+}
+PRINTED = ["omega_H A→T", "LIC_H", "BA_H A→T", "DPA_H A→T"]
 
 
 ON_SCENES = ", scenes"
@@ -63,10 +73,6 @@ OF_DIALS = {
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """The numbers of people, of every metric on every level; and language metrics by dial."""
-    corpora = {
-        "": ("experiment=language_bias", f"dataset.of.root={data / 'lic' / 'bias_data'}"),
-        ON_SCENES: ("experiment=language_bias_scenes",),
-    }
     rows = pd.concat(
         [
             sweep(
@@ -78,13 +84,42 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
                 "seeds=10",
                 "logger=csv",
             )
-            for which, words in corpora.items()
+            for which, words in _corpora(data).items()
             for level, name in LEVELS.items()
         ]
     )
     wanted = [(metric, part) for metric, (part, _) in PARTS.items()]
     planted = rows[[own in wanted for own in zip(rows["metric"], rows["part"], strict=True)]]
     return pd.concat([planted, _by_dial(outputs)])
+
+
+def _corpora(data: Path) -> dict[str, tuple[str, ...]]:
+    return {
+        "": ("experiment=language_bias", f"dataset.of.root={data / 'lic' / 'bias_data'}"),
+        ON_SCENES: ("experiment=language_bias_scenes",),
+    }
+
+
+def shares(data: Path) -> pd.Series:
+    """BA_H of every level: counted, not a metric of ours."""
+    found = {
+        f"{name}{which}": _share(compose.cell([*words, f"dataset.imbalance={level}"]).corpus())
+        for which, words in _corpora(data).items()
+        for level, name in LEVELS.items()
+    }
+    return pd.Series(found, name="share").rename_axis("study")
+
+
+def _share(corpus: Corpus) -> float:
+    """Of people's captions of a task, the share that is of the group it is likelier in, on average.
+
+    A task is as likely in a group as the share of the group's captions that are of it (A→T).
+    """
+    group = corpus.groupings["gender"].codes
+    tasks = sorted(set().union(*corpus.objects or ()))
+    named = np.array([[task in own for task in tasks] for own in corpus.objects or ()])
+    likely = np.array([named[group == own].mean(axis=0) for own in range(2)])
+    return float((likely.max(axis=0) / likely.sum(axis=0)).mean())
 
 
 def _by_dial(outputs: Path) -> pd.DataFrame:
@@ -109,13 +144,16 @@ def _by_dial(outputs: Path) -> pd.DataFrame:
     return rows[[own in wanted for own in zip(rows["metric"], rows["part"], strict=True)]]
 
 
-def _levels(rows: pd.DataFrame, which: str) -> str:
+def _levels(rows: pd.DataFrame, counted: pd.Series, which: str) -> str:
     lines = {}
     for metric, (part, title) in PARTS.items():
         own = rows[(rows["metric"] == metric) & (rows["part"] == part)].set_index("study")
         lines[f"`{metric}`: {title}"] = {
             level: cell(own.loc[f"{level}{which}"]) for level in LEVELS.values()
         }
+    lines["BA_H A→T: share of the likelier group (0.50: no bias)"] = {
+        level: f"{counted[f'{level}{which}']:.2f}" for level in LEVELS.values()
+    }
     return markdown(pd.DataFrame(lines).T.rename_axis("people's captions"))
 
 
@@ -139,14 +177,17 @@ def _dials(rows: pd.DataFrame) -> str:
 
 def main(arguments: list[str]) -> None:
     rows = rows_of(HERE, run, arguments)
-    printed = pd.DataFrame(PUBLISHED, index=["omega_H A→T", "LIC_H"]).rename_axis("DBAC, Table 3")
+    if arguments:
+        shares(Path(arguments[0])).to_csv(SHARES)
+    counted = pd.read_csv(SHARES, index_col="study")["share"]
+    printed = pd.DataFrame(PUBLISHED, index=PRINTED).rename_axis("DBAC, Table 3")
     write_results(
         HERE,
         {
             "Every metric on C1 to C4 of real captions (per cent; 95 % intervals)": _levels(
-                rows, ""
+                rows, counted, ""
             ),
-            "The same where nothing but the verb is planted": _levels(rows, ON_SCENES),
+            "The same where nothing but the verb is planted": _levels(rows, counted, ON_SCENES),
             "As printed": markdown(printed),
             "Language metrics by dial, against people": _dials(rows),
         },
