@@ -13,7 +13,15 @@ from bias_pipeline.report.cells import latest, trained
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.panels import tone_of
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
-from bias_pipeline.report.tables import arrow, headline_name, legend, marks, neutral_of, reading
+from bias_pipeline.report.tables import (
+    arrow,
+    headline_name,
+    legend,
+    marks,
+    neutral_of,
+    reading,
+    said,
+)
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 
@@ -40,7 +48,7 @@ def overviews(results: Sequence[Result], found: Sequence[Contest]) -> Iterable[S
                 "concluded from it."
             ],
             sheets=[table.sheet(), *table.agreement()],
-            notes=[*_notes(own), *legend(own)],
+            notes=[*said(own), *legend(own)],
             chapter="All headlines",
         )
 
@@ -220,12 +228,3 @@ def _parts(contest: Contest, results: Mapping[str, Result]) -> Iterable[Sheet]:
 def _belongs(part: str, headline: str) -> bool:
     """Whether a part stands beside a headline: those of a direction beside it alone."""
     return part not in HEADLINES and direction_of(part) in ("", headline)
-
-
-def _notes(results: Iterable[Result]) -> list[str]:
-    said: dict[str, list[str]] = {}
-    for result in results:
-        notes = result.manifest.get("notes", [])
-        for note in notes if isinstance(notes, list) else []:
-            said.setdefault(str(note), []).append(result.rows[0].captioner)
-    return [f"{', '.join(dict.fromkeys(who))}: {note}" for note, who in said.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -263,13 +264,39 @@ def _title(results: Sequence[Result]) -> str:
     return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *counted, "per cent"])
 
 
-def _notes(results: Sequence[Result]) -> list[str]:
-    """What must be read beside the numbers, each said once."""
-    said: dict[str, list[str]] = {}
+def said(results: Sequence[Result]) -> list[str]:
+    """The notes of cells, each once, behind whom it is about.
+
+    That is a captioner, and where not all of its cells say so, what tells these apart.
+    """
+    speakers: dict[str, list[Result]] = {}
     for result in results:
         for note in _list(result.manifest, "notes"):
-            said.setdefault(str(note), []).append(result.rows[0].captioner)
-    notes = [f"{', '.join(dict.fromkeys(who))}: {note}" for note, who in said.items()]
+            speakers.setdefault(str(note), []).append(result)
+    n_cells = Counter(result.rows[0].captioner for result in results)
+    further = [key for key in _varying(results) if key != "captioner"]
+    notes = []
+    for note, cells in speakers.items():
+        n_said = Counter(result.rows[0].captioner for result in cells)
+        alike = {name for name, count in n_said.items() if count == n_cells[name]}
+        names = [
+            _speaker(result, () if result.rows[0].captioner in alike else further)
+            for result in cells
+        ]
+        notes.append(f"{', '.join(dict.fromkeys(names))}: {note}")
+    return notes
+
+
+def _speaker(result: Result, keys: Sequence[str]) -> str:
+    """A captioner, and what tells this cell of it from others."""
+    told = _identity(result)
+    values = [told[key] for key in keys if told.get(key)]
+    return f"{told['captioner']} ({', '.join(values)})" if values else told["captioner"]
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    """What must be read beside the numbers, each said once."""
+    notes = said(results)
     if not all(_amplifies(result) for result in results):
         notes.append(
             "† not known to be trained on captions of this data set: read a bias difference, "

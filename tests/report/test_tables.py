@@ -20,6 +20,7 @@ from bias_pipeline.report.tables import (
     markdown,
     percent,
     print_results,
+    said,
     write_table,
 )
 from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
@@ -221,3 +222,24 @@ def test_unknown_training_is_a_difference_not_amplification(
 ) -> None:
     print_results([result()])
     assert "not an amplification" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        ([("sat", "lic"), ("sat", "leakage")], "sat: a note"),
+        ([("sat", "lic"), ("oscar", "lic")], "sat, oscar: a note"),
+    ],
+)
+def test_a_note_of_all_cells_of_a_captioner_is_the_captioner_s(
+    cells: list[tuple[str, str]], line: str
+) -> None:
+    results = [result(("a note",), captioner=who, metric=metric) for who, metric in cells]
+    assert said(results) == [line]
+
+
+def test_a_note_of_one_cell_says_which() -> None:
+    quiet = result(captioner="sat", metric="lic")
+    assert said([quiet, result(("a note",), captioner="sat", metric="dba")]) == [
+        "sat (dba): a note"
+    ]
