@@ -20,6 +20,7 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.datasets.picture_check import shown
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.declared import Range
@@ -52,7 +53,8 @@ class CocoDataset(Dataset):
             out, ``instances``, where it says that.
         captioners: the folder where a captioner given by name has its file; if left out,
             ``captioners`` in ``root`` or beside it.
-        strict: whether a captioner's file that does not fit the labels is refused.
+        strict: whether a captioner's file that does not fit the labels is refused, and an image
+            without a picture where there is a folder of them.
         multi_caption: whether a captioner's file may hold different captions of an image, such as
             several samples; one of each image is scored.
         caption_index: which of them, in the file's order, from 0; an image that has fewer counts
@@ -208,6 +210,8 @@ class CocoDataset(Dataset):
             labels, model, human, self._objects(), self._parts(labels), self._pictures()
         ).with_short_ids()
         images = self._images(found)
+        pictures, unseen = shown(found.pictures, images, self.images, strict=self.strict)
+        found = replace(found, pictures=pictures)
         fit = _Fit(path, attribute.name, found.labels, images, self.strict)
         raw, objects = found.labels.raw, found.objects
         notes = [
@@ -220,7 +224,7 @@ class CocoDataset(Dataset):
             *self._chosen(unused),
             *fit.check_captions(found.model, known=(raw, found.human, objects or {})),
             *(fit.check_objects(objects) if objects is not None else ()),
-            *(fit.check_photos(found) if self.images else ()),
+            *unseen,
         ]
         return Corpus.build(
             _records(images, found, attribute.name),
@@ -376,16 +380,6 @@ class _Fit:
             yield self._fault(
                 f"{len(lacking)} of {len(self.images)} labelled images are not in the file of "
                 "objects (dataset.instances); they count as images without objects",
-                lacking,
-            )
-
-    def check_photos(self, found: _Found) -> Iterator[str]:
-        """Refuse, or note, images without a picture."""
-        lacking = [image for image in self.images if found.pictures.photo(image) is None]
-        if lacking:
-            yield self._fault(
-                f"{len(lacking)} of {len(self.images)} labelled images have no picture in the "
-                "folder (dataset.images)",
                 lacking,
             )
 

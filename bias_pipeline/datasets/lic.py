@@ -10,6 +10,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.datasets.picture_check import shown
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.vocabularies import load_vocabulary
 from bias_pipeline.errors import DataError, ResourceError, UsageError
@@ -34,6 +35,7 @@ class LicDataset(Dataset):
         images: a folder of the pictures, named by their image ids; images without one are not
             scored by metrics of pictures.
         regions: what is where in the pictures, as COCO's instances or a detector's results.
+        strict: whether an image without a picture is refused, if there is a folder of them.
     """
 
     name = "lic"
@@ -49,6 +51,7 @@ class LicDataset(Dataset):
         blank_limit: float = BLANK_LIMIT,
         images: str | None = None,
         regions: str | None = None,
+        strict: bool = True,
     ) -> None:
         self.root = Path(root)
         self.human = human
@@ -59,6 +62,7 @@ class LicDataset(Dataset):
         self.blank_limit = blank_limit
         self.images = Path(images) if images else None
         self.regions = Path(regions) if regions else None
+        self.strict = strict
 
     def captioners(self) -> Sequence[str]:
         """The names of the map."""
@@ -84,7 +88,8 @@ class LicDataset(Dataset):
             )
         model = _by_id(path, "pred", labels)
         human = self._human(attribute.name, labels)
-        pictures = PictureFiles.read(self.images, self.regions, None)
+        files = PictureFiles.read(self.images, self.regions, None)
+        pictures, notes = shown(files, [*{**model, **human}], self.images, strict=self.strict)
         return Corpus.build(
             _records(model, human, attribute.name, labels.field, pictures),
             dataset=self.name,
@@ -93,6 +98,7 @@ class LicDataset(Dataset):
             vocabulary=self._vocabulary(captioner),
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,
+            notes=notes,
         )
 
     def _file(self, captioner: str, attribute: str) -> str:

@@ -7,7 +7,9 @@ decoders of picture formats are asked, and none for a picture too large for memo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
 MAX_STRETCH = 100
+_JPEG_END, _TAIL = b"\xff\xd9", 1024  # cameras write a little behind the end
 _FIRST_LYING = 5  # of EXIF's orientations: from here on rows are columns
 
 
@@ -91,6 +94,7 @@ def read_photo(path: Path) -> Image:
     """A photo as an upright RGB image.
 
     Transparency is laid on white, sixteen bits become eight, a moving picture is its first frame.
+    One of 32 bits a channel is refused: its format does not say which number is white.
 
     Raises:
         UnreadableError: with the reason, if it is no picture, or broken, or too large.
@@ -100,8 +104,9 @@ def read_photo(path: Path) -> Image:
     try:
         if path.stat().st_size == 0:
             raise UnreadableError("the file is empty")
-        with Image.open(path, formats=_formats()) as opened:
+        with _opened(path, _formats()) as opened:
             _check_size(opened)
+            _check_depth(opened)
             return _rgb(ImageOps.exif_transpose(opened))
     except UnreadableError:
         raise
@@ -116,14 +121,53 @@ def read_photo(path: Path) -> Image:
 
 def photo_size(path: Path) -> tuple[int, int]:
     """Height and width of a photo as it is seen, upright; (0, 0) where the file tells none."""
-    from PIL import ExifTags, Image
+    from PIL import ExifTags
 
     try:
-        with Image.open(path, formats=_formats()) as opened:
+        with _opened(path, _formats()) as opened:
             lies = opened.getexif().get(ExifTags.Base.Orientation, 1) >= _FIRST_LYING
             return (opened.width, opened.height) if lies else (opened.height, opened.width)
     except Exception:  # decoders raise whatever they stumble over; who reads it says so
         return 0, 0
+
+
+@lru_cache(maxsize=1_000_000)
+def fault_of(path: Path) -> str | None:
+    """Why a photo cannot be read, None if it can, as far as can be told without much work.
+
+    A JPEG that begins and ends as one is not decoded: what is broken in between, its decoder
+    mostly passes over. All others are read.
+    """
+    try:
+        if not _is_whole_jpeg(path):
+            read_photo(path)
+    except UnreadableError as error:
+        return str(error)
+    return None
+
+
+def _is_whole_jpeg(path: Path) -> bool:
+    """Whether its header can be read and it is not cut off."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(path.stat().st_size, _TAIL), os.SEEK_END)
+            ends = _JPEG_END in file.read()
+        with _opened(path, ["JPEG"]) as opened:
+            _check_size(opened)
+    except UnreadableError:
+        raise
+    except Exception:  # decoders raise whatever they stumble over; reading it says what
+        return False
+    return ends
+
+
+def _opened(path: Path, formats: Sequence[str]) -> Image:
+    """A file whose header is read; that it is too large is ours to say."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        return Image.open(path, formats=list(formats))
 
 
 def _formats() -> list[str]:
@@ -140,6 +184,12 @@ def _check_size(image: Image) -> None:
     short, long = sorted(image.size)
     if long > MAX_STRETCH * short:  # scaled to a model's height it would be as wide as memory
         raise UnreadableError(f"more than {MAX_STRETCH} times as long as wide")
+
+
+def _check_depth(image: Image) -> None:
+    """Refuse numbers of which nobody knows how bright they are."""
+    if image.mode == "F" or (image.mode == "I" and image.format == "TIFF"):
+        raise UnreadableError("of 32 bits a channel; save it with 8 or 16")
 
 
 def _rgb(image: Image) -> Image:

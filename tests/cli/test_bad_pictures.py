@@ -123,6 +123,13 @@ def test_odd_pictures_are_used_and_those_without_a_person_are_not(run: Run, tmp_
     assert part(path, "model")["n_images"] == N - 3 - 2  # three belong to no group
 
 
+def test_broken_pictures_count_as_absent_where_files_need_not_fit(run: Run, tmp_path: Path) -> None:
+    words = written(tmp_path, truncated)
+    code, said = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
+    assert code == 0, said
+    assert re.search("1 of .* labelled images have a broken picture, such as 100", said)
+
+
 class Code:
     """Runs when it is read as a pickle is."""
 

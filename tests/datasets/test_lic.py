@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
@@ -165,3 +166,25 @@ def test_the_published_draws_repeat_what_the_reference_repeats(
     splits = metric.draw_splits(corpus, seeds_of(10))
     found = _verbatim_share(Labelled("model", corpus.model, labels, 2), splits)
     assert 100 * found == pytest.approx(share, abs=0.05)
+
+
+def with_photos(root: Path) -> tuple[Path, str]:
+    """The data set, and photos of all but two of its 80 images."""
+    photos = root / "photos"
+    photos.mkdir()
+    for number in range(100, 178):
+        Image.new("RGB", (4, 4)).save(photos / f"{number}.png")
+    return write_folder(root / "lic"), f"dataset.images={photos}"
+
+
+def test_images_without_a_picture_are_refused(tmp_path: Path) -> None:
+    root, images = with_photos(tmp_path)
+    with pytest.raises(DataError, match="2 of 80 labelled images have no picture"):
+        load(root, images)
+
+
+def test_images_without_a_picture_are_counted_where_that_is_allowed(tmp_path: Path) -> None:
+    root, images = with_photos(tmp_path)
+    corpus = load(root, images, "dataset.strict=false")
+    assert corpus.pictures.present.sum() == 78
+    assert "2 of 80 labelled images have no picture" in corpus.notes[-1]

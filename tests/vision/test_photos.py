@@ -13,7 +13,13 @@ from PIL import Image
 
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.vision import photos
-from bias_pipeline.vision.photos import UnreadableError, find_photos, image_id, read_photo
+from bias_pipeline.vision.photos import (
+    UnreadableError,
+    fault_of,
+    find_photos,
+    image_id,
+    read_photo,
+)
 
 RED, WHITE = (255, 0, 0), (255, 255, 255)
 
@@ -179,3 +185,40 @@ def test_a_strip_is_refused(tmp_path: Path) -> None:
     """Scaled to a model's height it would be as wide as memory."""
     with pytest.raises(UnreadableError, match="times as long as wide"):
         read_photo(saved(tmp_path / "x.png", Image.new("1", (3000, 1))))
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_numbers_of_unknown_brightness_are_refused(mode: str, tmp_path: Path) -> None:
+    Image.new(mode, (4, 4), 300).save(tmp_path / "1.tif")
+    with pytest.raises(UnreadableError, match="of 32 bits a channel"):
+        read_photo(tmp_path / "1.tif")
+
+
+def test_sixteen_bits_become_eight_in_any_format(tmp_path: Path) -> None:
+    Image.fromarray(np.full((4, 4), 257 * 90, np.uint16)).save(tmp_path / "1.png")
+    assert np.asarray(read_photo(tmp_path / "1.png")).tolist() == [[[90] * 3] * 4] * 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_too_large_a_photo_costs_one_sentence_and_no_warning(tmp_path: Path) -> None:
+    Image.new("1", (10_000, 10_000)).save(tmp_path / "1.png")
+    with pytest.raises(UnreadableError, match="more than 89,478,485 pixels"):
+        read_photo(tmp_path / "1.png")
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "bmp"])
+def test_a_sound_photo_has_no_fault(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"1.{ending}"
+    Image.new("RGB", (40, 30)).save(path)
+    assert fault_of(path) is None
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "bmp"])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.9])
+def test_a_photo_that_is_cut_off_has_a_fault(share: float, ending: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    path = tmp_path / f"1.{ending}"
+    Image.fromarray(noise).save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert fault_of(path)

@@ -1,0 +1,68 @@
+"""Whether every image that is scored can be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.datasets.picture_files import PictureFiles
+from bias_pipeline.errors import DataError
+from bias_pipeline.vision.photos import fault_of
+
+_EXAMPLES = 5
+
+
+def shown(
+    pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
+) -> tuple[PictureFiles, list[str]]:
+    """The pictures of a data set's images that can be shown, and notes on the others.
+
+    Args:
+        pictures: found in the folder.
+        images: their ids.
+        folder: of the pictures; None: there are none, and nothing is to be said.
+        strict: whether an image without a picture is refused. One that is broken is then refused
+            when it is read; else it counts as absent.
+
+    Raises:
+        DataError: if ``strict`` and an image has none.
+    """
+    if folder is None:
+        return pictures, []
+    absent = [image for image in images if pictures.photo(image) is None]
+    if strict:
+        if absent:
+            raise DataError(
+                f"{folder}: {_counted(absent, images)} have no picture (dataset.images), such as "
+                f"{_few(absent)}; add them, or score the others with dataset.strict=false"
+            )
+        return pictures, []
+    notes = []
+    if absent:
+        notes.append(f"{_counted(absent, images)} have no picture in the folder (dataset.images)")
+    faults = {image: _fault(pictures.photo(image)) for image in images}
+    broken = [image for image, fault in faults.items() if fault]
+    if broken:
+        first = min(broken, key=id_key)
+        notes.append(
+            f"{_counted(broken, images)} have a broken picture, such as {first} ({faults[first]}): "
+            "it counts as absent"
+        )
+        names = {str(pictures.photo(image)) for image in broken}
+        sound = {image: path for image, path in pictures.photos.items() if str(path) not in names}
+        pictures = replace(pictures, photos=sound)
+    return pictures, [f"dataset.strict=false: {note}" for note in notes]
+
+
+def _fault(photo: Path | None) -> str | None:
+    return None if photo is None else fault_of(photo)
+
+
+def _counted(some: Sequence[str], images: Sequence[str]) -> str:
+    return f"{len(some)} of {len(images)} labelled images"
+
+
+def _few(images: Sequence[str]) -> str:
+    return ", ".join(sorted(images, key=id_key)[:_EXAMPLES])
