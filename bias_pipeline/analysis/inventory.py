@@ -31,6 +31,8 @@ def inventory(corpus: Corpus) -> dict[str, str]:
     facts["images with objects"] = (
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )
+    if corpus.pictures is not None:
+        facts["images with a picture"] = str(int(corpus.pictures.present.sum()))
     return facts
 
 

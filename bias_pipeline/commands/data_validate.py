@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline.commands import own_columns
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.errors import BiasPipelineError, SweepError
+from bias_pipeline.errors import BiasPipelineError, DataError, SweepError
+from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import warn
+from bias_pipeline.vision.photos import fault_of
+
+if TYPE_CHECKING:
+    from bias_pipeline.corpus.corpus import Corpus
+
+_SHOWN = 5  # broken pictures by name
 
 
 def command(words: Sequence[str]) -> int:
-    """Read a data set as a run would, and print what is there.
+    """Read a data set as a run would, its pictures too, and print what is there.
 
     Args:
         words: overrides, and options of :mod:`~bias_pipeline.commands.own_columns`; ``captioner=``
@@ -44,7 +53,26 @@ def command(words: Sequence[str]) -> int:
         print_inventory(corpora)
     for fault in faults:
         warn(f"error: {fault}")
+    _check_pictures(corpora)
     return SweepError.exit_code if faults else 0
+
+
+def _check_pictures(corpora: Sequence[Corpus]) -> None:
+    """Look for broken pictures, which a run would find one by one.
+
+    Raises:
+        DataError: naming the first ones.
+    """
+    seen = [own.pictures.files for own in corpora if own.pictures is not None]
+    files = sorted({file for own in seen for file in own if isinstance(file, Path)})
+    with bar("pictures"):
+        faults = {file: fault_of(file) for file in track(files, len(files))}
+    broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
+    if broken:
+        named = ", ".join([*broken[:_SHOWN], *(["..."] if len(broken) > _SHOWN else [])])
+        raise DataError(
+            f"{len(broken)} of {len(files)} pictures are broken: {named}; mend or remove them"
+        )
 
 
 def parser() -> Parser:

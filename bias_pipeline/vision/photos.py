@@ -131,13 +131,22 @@ def photo_size(path: Path) -> tuple[int, int]:
         return 0, 0
 
 
-@lru_cache(maxsize=1_000_000)
 def fault_of(path: Path) -> str | None:
     """Why a photo cannot be read, None if it can, as far as can be told without much work.
 
     A JPEG that begins and ends as one is not decoded: what is broken in between, its decoder
-    mostly passes over. All others are read.
+    mostly passes over. All others are read, once a process as long as size and time stay.
     """
+    try:
+        told = path.stat()
+    except OSError as error:
+        return error.strerror or str(error)
+    return _fault(path, told.st_size, told.st_mtime_ns)
+
+
+@lru_cache(maxsize=1_000_000)
+def _fault(path: Path, size: int, changed: int) -> str | None:
+    del size, changed  # a file that differs in them is another
     try:
         if not _is_whole_jpeg(path):
             read_photo(path)

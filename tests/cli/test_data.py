@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from bias_pipeline.io.paths import choices_of, conf_dir
 from tests.cli.commands import Run
@@ -57,6 +58,21 @@ def test_the_share_of_blanks_can_be_raised(run: Run, tmp_path: Path) -> None:
     root = write_folder(tmp_path / "data", {MINE: blank(40, "none")})
     words = ("dataset=coco", f"dataset.root={root}", "dataset.blank_limit=0.7")
     assert run("data", "validate", *words)[0] == 0
+
+
+def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "coco")
+    (tmp_path / "photos").mkdir()
+    for number in range(100, 160):
+        Image.new("RGB", (4, 4)).save(tmp_path / "photos" / f"{number}.png")
+    words = ("dataset=coco", f"dataset.root={tmp_path / 'coco'}")
+    shown = (*words, f"dataset.images={tmp_path / 'photos'}")
+    assert run("data", "validate", *shown)[0] == 0
+    (tmp_path / "photos" / "107.png").write_bytes(b"\x89PNG")
+    code, said = run("data", "validate", *shown)
+    assert code == 3
+    assert "1 of 60 pictures are broken" in said
+    assert "107.png" in said
 
 
 def test_validate_writes_nothing(run: Run, tmp_path: Path) -> None:
