@@ -64,6 +64,28 @@ class Listed(nn.Module):
         return self.vectors(objects), present
 
 
+class Placed(nn.Module):
+    """A vector for each kind of thing, moved by where it is.
+
+    Args:
+        n_kinds: how many there are, nothing included.
+        n_numbers: that tell a place.
+        size: of the vectors.
+        nothing: the number that stands for nothing.
+    """
+
+    def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
+        super().__init__()
+        self.listed = Listed(n_kinds, size, nothing)
+        self.placed = nn.Sequential(nn.Linear(n_numbers, size), nn.ReLU(), nn.Linear(size, size))
+        self.output_dim = size
+
+    def forward(self, objects: Tensor, places: Tensor) -> Regions:
+        """(B, R) numbers and (B, R, P) places to regions."""
+        vectors, present = self.listed(objects)
+        return vectors + self.placed(places), present
+
+
 class Passed(nn.Module):
     """Passes regions on that a frozen network computed.
 

@@ -12,6 +12,7 @@ from bias_pipeline.captioners.backbones import (
     BackboneInputs,
     PixelBackbone,
 )
+from bias_pipeline.captioners.box_backbone import BoxBackbone
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from bias_pipeline.captioners.sat_net import SatNet
 
 VERSION = 1  # raise it whenever any prediction changes
-ANNOTATIONS, TIMM = "annotations", "timm:"
+ANNOTATIONS, BOXES, TIMM = "annotations", "boxes", "timm:"
 BackboneName = Annotated[
-    str, Text(r"own|annotations|timm:[^\x00-\x1f\x7f]+", "own, annotations or timm:NAME")
+    str,
+    Text(r"own|annotations|boxes|timm:[^\x00-\x1f\x7f]+", "own, annotations, boxes or timm:NAME"),
 ]
 
 Side = Annotated[int, Range(low=32, high=1024)]
@@ -42,8 +44,8 @@ class Sat(PromptCaptioner):
             (:class:`~bias_pipeline.captioners.designs.Design`). Sizes and training of the last two
             are ``encoder=sat_tutorial`` and ``encoder=sat_artemis``.
         backbone: what sees: ``own``, a small convolutional network trained from scratch with the
-            rest; ``annotations``, the data set's objects; ``timm:NAME``, a frozen network of timm,
-            a folder or a name on the hub.
+            rest; ``annotations``, the data set's objects; ``boxes``, these and where they are;
+            ``timm:NAME``, a frozen network of timm, a folder or a name on the hub.
         side: pictures are squeezed into a square of so many pixels.
         width: channels of the own network's first layer, or a fourth of the numbers that describe
             an object.
@@ -92,6 +94,8 @@ class Sat(PromptCaptioner):
         """How it sees."""
         if self.backbone == ANNOTATIONS:
             return AnnotationBackbone(4 * self.width)
+        if self.backbone == BOXES:
+            return BoxBackbone(4 * self.width)
         if self.backbone.startswith(TIMM):
             return TimmBackbone(self.backbone.removeprefix(TIMM), self.cache)
         return PixelBackbone(self.side, self.width, cache=self.cache)

@@ -1,0 +1,155 @@
+"""``encoder.backbone=boxes``: annotated things and where they are, without pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.captioners.backbones import (
+    NOTHING,
+    BackboneInputs,
+    PictureBackbone,
+    pictures_of,
+)
+from bias_pipeline.corpus.pictures import Pictures, Region
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.vision.drawn import sized
+from bias_pipeline.vision.photos import photo_size
+
+if TYPE_CHECKING:
+    from torch import nn
+
+VERSION = 1  # raise it whenever any prediction from boxes changes
+N_NUMBERS = 5  # of a place: left, top, width and height as shares of the picture, and certainty
+_DRAWN = 64  # pixels a side of what is drawn to see where things are
+
+
+class Thing(NamedTuple):
+    """What is in a picture, and where: :data:`N_NUMBERS` numbers in [0, 1]."""
+
+    name: str
+    place: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class BoxBackbone(PictureBackbone):
+    """Regions without pixels: the boxes that annotations or a detector put around things.
+
+    Ours: no paper sees so little. What an edit of the pictures hides has no box either, so that
+    masked people are gone.
+
+    Attributes:
+        size: numbers a thing is described by.
+    """
+
+    size: int
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The size."""
+        return {"sees": "boxes", "version": VERSION, "size": self.size}
+
+    def read(self, data: Labelled) -> BoxInputs:
+        """The things in each picture.
+
+        Raises:
+            NotApplicableError: if nobody has said what is where.
+        """
+        pictures = pictures_of(data)
+        if pictures.regions is None and any(isinstance(own, Path) for own in pictures.files):
+            raise NotApplicableError(
+                f"{data.name}: encoder.backbone=boxes sees what is where in pictures, and no file "
+                "says it here (dataset.regions=FILE, or dataset.instances=FILE)"
+            )
+        return BoxInputs.of([things_in(pictures, row) for row in range(len(pictures))])
+
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """See :class:`~bias_pipeline.captioners.backbone_nets.Placed`."""
+        assert isinstance(inputs, BoxInputs)
+        from bias_pipeline.captioners.backbone_nets import Placed
+
+        return Placed(len(inputs.names) + 1, N_NUMBERS, self.size, NOTHING)
+
+
+def things_in(pictures: Pictures, row: int) -> tuple[Thing, ...]:
+    """What is to be seen in one picture, as far as somebody has said so; as annotated, in order."""
+    file = pictures.files[row]
+    if file is None:
+        return ()
+    if isinstance(file, Path):
+        regions = pictures.known(row) or ()
+        if not all(all(own.size) for own in regions):
+            regions = sized(regions, photo_size(file))
+    else:
+        regions = file.draw(_DRAWN).regions
+    return tuple(
+        Thing(own.category, _place(own))
+        for own in regions
+        if all(own.size)
+        and not own.outside
+        and not any(edit.hides(own.category) for edit in pictures.edits)
+    )
+
+
+def _place(region: Region) -> tuple[float, ...]:
+    """Where it is, cut at the picture's edges, and how certain that is."""
+    height, width = region.size
+    left, top, wide, high = region.box
+    ends = [left / width, top / height, (left + wide) / width, (top + high) / height]
+    first_x, first_y, last_x, last_y = (min(max(end, 0.0), 1.0) for end in ends)
+    return first_x, first_y, last_x - first_x, last_y - first_y, region.score
+
+
+@dataclass(frozen=True, eq=False)
+class BoxInputs(BackboneInputs):
+    """Things and where they are.
+
+    Attributes:
+        things: in the picture of each of N captions.
+        known: names that have a vector; things of others are not seen.
+    """
+
+    things: Sequence[tuple[Thing, ...]]
+    known: frozenset[str]
+
+    @classmethod
+    def of(cls, things: Sequence[tuple[Thing, ...]]) -> BoxInputs:
+        """All things of N captions' pictures, each known."""
+        return cls(things, frozenset(own.name for line in things for own in line))
+
+    def fit(self, train: IntArray) -> BoxInputs:
+        """Only things of the training part have vectors that are learnt."""
+        known = frozenset(own.name for row in train.tolist() for own in self.things[row])
+        seen = [tuple(own for own in line if own.name in known) for line in self.things]
+        return BoxInputs(seen, known)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The known things by name, sorted."""
+        return sorted(self.known)
+
+    @cached_property
+    def _arrays(self) -> tuple[IntArray, npt.NDArray[np.float32]]:
+        """(N, R) numbers of things, from 1 on, filled up, and (N, R, 5) their places."""
+        number = {name: place for place, name in enumerate(self.names, 1)}
+        shape = (len(self.things), max([1, *map(len, self.things)]))
+        numbers = np.full(shape, NOTHING, np.int64)
+        places = np.zeros((*shape, N_NUMBERS), np.float32)
+        for row, line in enumerate(self.things):
+            for column, own in enumerate(line):
+                numbers[row, column] = number[own.name]
+                places[row, column] = own.place
+        return numbers, places
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``objects`` (B, R) and ``places`` (B, R, 5)."""
+        numbers, places = self._arrays
+        return {"objects": numbers[rows], "places": places[rows]}

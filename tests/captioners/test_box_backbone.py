@@ -1,0 +1,129 @@
+"""Things and where they are, without pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.attackers.neural import NeuralProbe
+from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.captioners.box_backbone import BoxBackbone, BoxInputs, Thing, things_in
+from bias_pipeline.captioners.prompt import Prompt
+from bias_pipeline.captioners.prompted import Answers
+from bias_pipeline.captioners.sat import Sat
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.pictures import Drawn, Pictures, Region
+from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.vision.masking import Blank, ImageMasking
+from tests.captioners.test_sat import FLAGS, data, split
+
+SIZE = (20, 40)
+PERSON = Region("person", (10, 5, 20, 10), SIZE)
+DOG = Region("dog", (-10, 15, 20, 10), SIZE, score=0.5)
+
+
+@dataclass(frozen=True)
+class OneThing:
+    """A picture of a dog on one side or the other."""
+
+    is_left: bool
+
+    @property
+    def digest(self) -> str:
+        return str(self.is_left)
+
+    def draw(self, side: int) -> Drawn:
+        place = (0 if self.is_left else side / 2, 0, side / 2, side / 2)
+        seen = Region("dog", place, (side, side))
+        return Drawn(np.zeros((side, side, 3), np.uint8), (seen,))
+
+
+def photo(folder: Path, *regions: Region) -> Pictures:
+    Image.new("RGB", (40, 20)).save(folder / "1.png")
+    return Pictures((folder / "1.png",), (regions,))
+
+
+def test_a_place_is_in_shares_of_the_picture_and_cut_at_its_edges(tmp_path: Path) -> None:
+    found = things_in(photo(tmp_path, PERSON, DOG), 0)
+    assert found[0] == Thing("person", (0.25, 0.25, 0.5, 0.5, 1.0))
+    assert found[1] == Thing("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
+
+
+def test_a_file_says_what_its_annotations_do_not(tmp_path: Path) -> None:
+    unsized = photo(tmp_path, replace(PERSON, size=(0, 0)))
+    assert things_in(unsized, 0) == things_in(photo(tmp_path, PERSON), 0)
+
+
+@pytest.mark.parametrize(
+    ("edit", "left"), [(ImageMasking("box"), ["dog"]), (Blank(), [])], ids=["masked", "blank"]
+)
+def test_what_is_hidden_has_no_box(tmp_path: Path, edit: object, left: list[str]) -> None:
+    pictures = photo(tmp_path, PERSON, DOG).edited(edit)  # type: ignore[arg-type]
+    assert [own.name for own in things_in(pictures, 0)] == left
+
+
+def test_what_lies_beside_the_picture_is_not_seen(tmp_path: Path) -> None:
+    assert things_in(photo(tmp_path, replace(DOG, box=(40, 0, 9, 9))), 0) == ()
+
+
+def test_scenes_know_where_things_are() -> None:
+    scenes = data(20)
+    assert scenes.pictures is not None
+    assert scenes.objects is not None
+    for row, objects in enumerate(scenes.objects):
+        names = {own.name for own in things_in(scenes.pictures, row)}
+        assert names <= {*objects, "person"}
+
+
+def test_short_lists_are_filled_up() -> None:
+    one = Thing("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
+    found = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
+    assert found["objects"].tolist() == [[0, 0], [1, 1]]
+    assert found["places"][1, 1] == pytest.approx(one.place)
+    assert not found["places"][0].any()
+
+
+def test_things_that_training_lacks_are_not_seen() -> None:
+    dog, cat = (Thing(name, (0.0,) * 5) for name in ("dog", "cat"))
+    fitted = BoxInputs.of([(dog,), (cat, dog)]).fit(np.array([0]))
+    assert fitted.batch(np.array([1]))["objects"].tolist() == [[1]]
+
+
+def test_without_annotations_it_says_which_file_has_them(tmp_path: Path) -> None:
+    own = Labelled("model", Captions.from_texts(["a"]), np.zeros(1, np.int64), 2)
+    shown = replace(own, pictures=replace(photo(tmp_path, PERSON), regions=None))
+    with pytest.raises(NotApplicableError, match=r"dataset\.regions=FILE"):
+        BoxBackbone(4).read(shown)
+
+
+def on_sides(n: int = 160) -> Labelled:
+    """Nothing but the side on which a dog is tells the groups apart."""
+    labels = np.arange(n) % 2
+    pictures = Pictures(tuple(OneThing(bool(label)) for label in labels))
+    captions = Captions.from_texts(["a dog"] * n)
+    return Labelled("model", captions, labels, 2, ("male", "female"), pictures)
+
+
+def accuracy(own: Labelled, backbone: str) -> float:
+    sat, flags = Sat(Prompt("gender"), backbone=backbone), {**FLAGS, "max_epochs": 10}
+    probe = NeuralProbe(sat, Answers(), Adam(0.01), 32, flags, processes=1)
+    found = probe.fit_predict(own, [split(len(own.labels))])
+    return float((found.probs[0].argmax(axis=1) == found.truth[0]).mean())
+
+
+def test_where_a_thing_is_can_be_learnt() -> None:
+    assert accuracy(on_sides(), "boxes") > 0.95
+
+
+def test_what_there_is_alone_tells_nothing_then() -> None:
+    own = replace(on_sides(), objects=[frozenset({"dog"})] * 160)
+    assert accuracy(own, "annotations") < 0.6
+
+
+def test_it_is_an_encoder_of_pictures() -> None:
+    assert Sat(Prompt("gender"), backbone="boxes").sees == "pictures"
