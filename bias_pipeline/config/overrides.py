@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 
 from bias_pipeline.errors import UsageError, did_you_mean
 
 LISTED = ("logger", "experiment")  # groups of which several may be chosen at once
+# What metrics are made of; each uses some of it.
+OF_METRICS = (
+    *("alignment", "attacker", "context", "debias", "encoder", "head", "image_masking", "masking"),
+    *("probe", "scoring", "split", "trainer"),
+)
 
 
 def quoted(name: str) -> str:
@@ -64,6 +69,24 @@ def sweeps(override: str) -> bool:
         return bool(OverridesParser.create().parse_override(override).is_sweep_override())
     except Exception:  # the same text is parsed again when composing, with a better message
         return False
+
+
+def idle(overrides: Sequence[str], used: Collection[str]) -> list[str]:
+    """Overrides that decide nothing, since no metric that is asked for uses what they set.
+
+    Args:
+        overrides: of a command.
+        used: top-level keys that its metrics reach.
+
+    Example:
+        >>> idle(["metric=gender_error", "encoder.hidden_dim=9", "seeds=3"], {"attribute"})
+        ['encoder.hidden_dim=9']
+    """
+    return [own for own in overrides if _group(own) in OF_METRICS and _group(own) not in used]
+
+
+def _group(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0].partition("@")[0].partition(".")[0]
 
 
 def first_choices(overrides: Sequence[str]) -> list[str]:

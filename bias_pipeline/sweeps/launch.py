@@ -26,7 +26,7 @@ from bias_pipeline.config.compose import (
     options_of,
 )
 from bias_pipeline.config.hydra_composer import Loader, composition_message
-from bias_pipeline.config.overrides import first_choices, further_choices, sweeps
+from bias_pipeline.config.overrides import first_choices, further_choices, idle, sweeps
 from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
@@ -79,6 +79,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     if sweep.shows:
         _show(sweep)
         return Finished(Path(config.paths.outputs))
+    for override in sweep.unused:
+        warn(f"note: {override} plays no part: nothing that is run here uses it")
     slurm.check(config)
     check_captioners(overrides, config)
     check_devices(overrides, loader, config)
@@ -107,6 +109,7 @@ class Sweep:
         config: of its first job.
         loader: composes its jobs, each once.
         networks: whether networks run, which use several cores by themselves.
+        unused: overrides that decide nothing.
     """
 
     words: Sequence[str]
@@ -115,6 +118,7 @@ class Sweep:
     config: DictConfig
     loader: Loader
     networks: bool = False
+    unused: Sequence[str] = ()
 
     @property
     def processes(self) -> int | str:
@@ -152,7 +156,8 @@ def prepare(words: Sequence[str]) -> Sweep:
     named = [first_choices([o])[0] if o.startswith("captioner=") else o for o in overrides]
     cells = [first, *(cell_of(loader.job(chosen)) for chosen in further_choices(named))]
     networks = any(cell.runs_networks for cell in cells)
-    return Sweep(words, options, overrides, config, loader, networks)
+    unused = idle(options.overrides, frozenset[str]().union(*(cell.used for cell in cells)))
+    return Sweep(words, options, overrides, config, loader, networks, unused)
 
 
 def _job_folder(config: DictConfig, multirun: bool) -> Path:

@@ -117,7 +117,7 @@ def _scaled(mask: Mask, height: int, width: int) -> Mask:
     for axis, length in enumerate((height, width)):
         edges = np.arange(length + 1) * mask.shape[axis]
         first, last = edges[:-1] // length, -(-edges[1:] // length)
-        before = np.cumsum(np.insert(found, 0, False, axis), axis, dtype=np.int64)
+        before = np.cumsum(np.insert(found, 0, False, axis), axis, dtype=np.int32)
         found = before.take(last, axis) > before.take(first, axis)
     return found
 

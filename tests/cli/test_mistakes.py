@@ -217,3 +217,14 @@ def test_compare_takes_the_options(run: Run, scenes: Path) -> None:
     pair = [str(scenes / "captioners" / "faithful.json"), str(scenes / "foreign.json")]
     code, text = run("compare", *pair, *labels, *MAP)
     assert (code, "foreign.json: no caption is of a labelled image" in text) == (3, True), text
+
+
+def test_a_choice_that_no_metric_uses_is_told(run: Run) -> None:
+    code, told = run("metric=gender_error", "encoder=lstm", "dataset.n_images=200", "logger=csv")
+    assert (code, "note: encoder=lstm plays no part" in told) == (0, True)
+
+
+def test_a_choice_that_one_metric_of_several_uses_is_no_surprise(run: Run) -> None:
+    words = ("metric=gender_error,lic", "scoring=accuracy", "dataset.n_images=200", "seeds=1")
+    code, told = run(*words, "logger=csv")
+    assert (code, "plays no part" in told) == (0, False)
