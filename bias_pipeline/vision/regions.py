@@ -59,7 +59,7 @@ def box_mask(region: Region, height: int, width: int) -> Mask:
     """
     rows, columns = region.size
     left, top, wide, high = region.box
-    mask = np.zeros((height, width), bool)
+    mask = np.zeros((height, width), bool, order="F")
     first_row, last_row = _ends(top, high, height / rows)
     first_column, last_column = _ends(left, wide, width / columns)
     mask[first_row:last_row, first_column:last_column] = True
@@ -76,8 +76,8 @@ def region_mask(region: Region, height: int, width: int) -> Mask:
 
 
 def union(masks: Iterable[Mask], height: int, width: int) -> Mask:
-    """The pixels of any of the masks."""
-    found = np.zeros((height, width), bool)
+    """The pixels of any of the masks, which lie in memory column by column as run lengths do."""
+    found = np.zeros((height, width), bool, order="F")
     for mask in masks:
         found |= mask
     return found
