@@ -1,21 +1,27 @@
-"""``embed``: photos as vectors of a CLIP, captions of language models too; in many tasks."""
+"""``embed``: photos and captions as vectors of a model; captions of language models too."""
 
 from __future__ import annotations
 
 import zlib
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bias_pipeline.commands.arguments import Parser
 from bias_pipeline.commands.photo_options import check_words
 from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.dual_models import JUDGING, PhotoFiles, PlainTexts, halves_of
+from bias_pipeline.inference.dual_models import KINDS as DUAL
 from bias_pipeline.inference.gathering import gather, write_embeddings
 from bias_pipeline.inference.runner import Model, describe_share, report, size_of
 from bias_pipeline.io.terminal import say
-from bias_pipeline.models.clip import KINDS, ClipPhotos, ClipTexts
+from bias_pipeline.models.clip import KINDS as CLIP
+from bias_pipeline.models.clip import ClipTexts
+from bias_pipeline.models.fiber.folder import is_fiber
+from bias_pipeline.models.open_clip_folder import is_open_clip
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
@@ -70,28 +76,45 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 def _embed_photos(options: Namespace) -> None:
     photos = find_photos(options.folder)
-    model = find_pretrained(options.model, KINDS, revision=options.revision)
+    halves = halves_of(options.model, options.revision, options.device)
 
     def load() -> Model:
-        return ClipPhotos(model, device_of(options.device), normalize=not options.no_normalize)
+        return PhotoFiles(halves.photos(normalize=not options.no_normalize))
 
-    store = BlockStore(options.out, _settings(options, "photos", model.files), model.name)
+    store = BlockStore(options.out, _settings(options, "photos", halves.spec), halves.name)
     report(describe_share(photos, size_of, store, load, options), "images", JOB, store)
 
 
 def _embed_texts(options: Namespace) -> None:
     texts, _, _ = model_captions(options.texts)
-    model = find_pretrained(options.model, (*KINDS, *LANGUAGE), revision=options.revision)
-    settings, load = (_of_clip if model.kind in KINDS else _of_language)(options, model)
-    store = BlockStore(options.out, settings, model.name)
+    settings, load = _of_texts(options)
+    store = BlockStore(options.out, settings, options.model)
     report(describe_share(texts, _checksum, store, load, options), "texts", JOB, store)
+
+
+def _of_texts(options: Namespace) -> Vectors:
+    """Of a CLIP, another model of pictures and texts, or a language model."""
+    if is_fiber(options.model) or is_open_clip(options.model):
+        return _of_dual(options)
+    kinds = (*DUAL, *LANGUAGE)
+    model = find_pretrained(options.model, kinds, revision=options.revision)
+    if model.kind in JUDGING:
+        return _of_dual(options)
+    return (_of_clip if model.kind in CLIP else _of_language)(options, model)
+
+
+def _of_dual(options: Namespace) -> Vectors:
+    halves = halves_of(options.model, options.revision, options.device)
+    if options.no_normalize:
+        raise UsageError(f"--no-normalize: {halves.name} gives texts of length 1; leave it out")
+    return _settings(options, "texts", halves.spec), lambda: PlainTexts(halves.texts())
 
 
 def _of_clip(options: Namespace, model: Pretrained) -> Vectors:
     def load() -> Model:
         return ClipTexts(model, device_of(options.device), normalize=not options.no_normalize)
 
-    return _settings(options, "texts", model.files), load
+    return _settings(options, "texts", {"files": model.files}), load
 
 
 def _of_language(options: Namespace, model: Pretrained) -> Vectors:
@@ -101,17 +124,14 @@ def _of_language(options: Namespace, model: Pretrained) -> Vectors:
     def load() -> Model:
         return Sentences(model, device_of(options.device), pooling)
 
-    return {**_settings(options, "texts", model.files), "pooling": pooling.how}, load
+    own = {"files": model.files, "pooling": pooling.how}
+    return _settings(options, "texts", own), load
 
 
-def _settings(options: Namespace, source: str, files: object) -> dict[str, object]:
-    return {
-        "job": JOB,
-        "version": VERSION,
-        "source": source,
-        "normalize": not options.no_normalize,
-        "files": files,
-    }
+def _settings(options: Namespace, source: str, model: Mapping[str, object]) -> dict[str, object]:
+    """Everything that decides the vectors."""
+    asked = {"source": source, "normalize": not options.no_normalize}
+    return {"job": JOB, "version": VERSION, **asked, **model}
 
 
 def _checksum(text: str) -> int:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.encoders.clip import KINDS as DUAL
 from bias_pipeline.encoders.fiber import Fiber
 from bias_pipeline.encoders.open_clip import OpenClip
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.inference.dual_models import KINDS as DUAL
 from bias_pipeline.io.grid import print_table
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.fiber.folder import find_fiber, is_fiber

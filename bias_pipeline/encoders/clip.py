@@ -12,6 +12,7 @@ from bias_pipeline.declared import Share, known_name
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
+from bias_pipeline.inference.dual_models import JUDGING, KINDS, published_halves
 from bias_pipeline.models import clip
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
 from bias_pipeline.models.open_clip_folder import is_open_clip
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
     from bias_pipeline.models.clip import ClipTexts
     from bias_pipeline.models.clip_of_scenes import ClipOfScenes
-
-JUDGING = ("blip", "bridgetower")
-KINDS = (*clip.KINDS, *JUDGING)
 
 
 @dataclass(frozen=True)
@@ -118,17 +116,12 @@ class Clip(PictureTextEncoder):
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
         from bias_pipeline.inference.embedders import dual_of
+        from bias_pipeline.inference.matching import PairMatcher
+        from bias_pipeline.inference.published import PublishedHalves
 
-        found = self.found
-        if found.kind in JUDGING:
-            from bias_pipeline.inference.matching import PairMatcher
-            from bias_pipeline.inference.published import PublishedHalves
-
-            own = PublishedHalves(found, self.device)
-            return dual_of(own, crop, self.kept, normalise, PairMatcher(own, crop))
-        from bias_pipeline.inference.clip import ClipHalves
-
-        return dual_of(ClipHalves(found, self.device), crop, self.kept, normalise)
+        own = published_halves(self.found, self.device)
+        matcher = PairMatcher(own, crop) if isinstance(own, PublishedHalves) else None
+        return dual_of(own, crop, self.kept, normalise, matcher)
 
     def prompts(self) -> ClipTexts:
         """See the base."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
-from bias_pipeline.models.fiber.folder import fiber_files, find_fiber
+from bias_pipeline.models.fiber.folder import LONGEST, fiber_files, find_fiber
 from bias_pipeline.models.pretrained import Pretrained
 from bias_pipeline.vision.people import Crop
 
@@ -39,7 +39,7 @@ class Fiber(PictureTextEncoder):
     model: Line | None = None
     weights: Line | None = None
     side: Count | None = None
-    longest: Count = 40
+    longest: Count = LONGEST
     standardize: bool = True
     device: str = "auto"
     cache: str | None = None

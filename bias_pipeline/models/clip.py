@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load, tokenizer
-from bias_pipeline.vision.photos import read_photo
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -51,14 +49,6 @@ class ClipPhotos:
         self._network = _load(model, device)
         self._sigmoid = model.kind == SIGLIP  # whose pooled vector is not projected
         self._device, self._normalize = device, normalize
-
-    def read(self, path: Path) -> FloatArray:
-        """(3, H, W) a photo as the network takes it.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
-        return self.prepare(read_photo(path))
 
     def prepare(self, photo: Image) -> FloatArray:
         """(3, H, W) a photo that was read, as the network takes it."""

@@ -185,7 +185,7 @@ class _Clip(Recognizer):
         self.names = names
 
     def read(self, path: Path) -> FloatArray:
-        return self._photos.read(path)
+        return self._photos.prepare(read_photo(path))
 
     def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
         logits = self._scale * (self._photos.describe(photos) @ self._texts.T)

@@ -215,7 +215,7 @@ def test_a_photo_that_a_disk_did_not_give_is_tried_again(
         return read_photo(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("bias_pipeline.models.clip.read_photo", failing)
+        patched.setattr("bias_pipeline.inference.dual_models.read_photo", failing)
         assert "7 (stale file handle)" in embed()[1]
     embed()
     assert gathered(run)[0] == alone[0]
@@ -356,7 +356,7 @@ def test_an_index_may_not_lead_elsewhere(embed: Embed, clip: Path, tmp_path: Pat
 
 def test_another_kind_of_model_is_refused(embed: Embed, blip: Path) -> None:
     code, printed = embed(model=blip)
-    assert (code, "model type 'blip' will not do" in printed) == (3, True)
+    assert (code, "is it a BlipForImageTextRetrieval?" in printed) == (3, True)
 
 
 def test_code_that_comes_with_a_model_is_not_run(embed: Embed, clip: Path, tmp_path: Path) -> None:

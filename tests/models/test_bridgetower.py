@@ -15,8 +15,9 @@ from PIL import Image  # noqa: E402
 
 from bias_pipeline.commands.main import main  # noqa: E402
 from bias_pipeline.config import compose  # noqa: E402
-from bias_pipeline.encoders.clip import KINDS, Clip  # noqa: E402
+from bias_pipeline.encoders.clip import Clip  # noqa: E402
 from bias_pipeline.errors import DataError, UsageError  # noqa: E402
+from bias_pipeline.inference.dual_models import KINDS  # noqa: E402
 from bias_pipeline.inference.published import PublishedHalves  # noqa: E402
 from bias_pipeline.models.bridgetower import BridgeTowerModel  # noqa: E402
 from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 KIND = "fiber"
+LONGEST = 40  # tokens that the authors read of a text
 VOCABULARY = ("vocab.json", "merges.txt")
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _FETCH = (

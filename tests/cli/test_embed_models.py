@@ -1,0 +1,81 @@
+"""``embed`` of every model of pictures and texts gives the vectors that retrieval compares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.inference.gathering import read_embeddings
+from bias_pipeline.vision.photos import find_photos
+from tests.cli.commands import Run
+from tests.fiber_files import write_fiber
+from tests.open_clip_files import write_open_clip
+from tests.photo_folder import write_photos
+from tests.tiny_models import write_bridgetower, write_clip, write_matching_blip, write_siglip
+
+Write = Callable[[Path], Path]
+CAPTIONS = ["a man rides a horse", "a woman"]
+NO_OPEN_CLIP = pytest.mark.skipif(not find_spec("open_clip"), reason="open_clip is not installed")
+MODELS = [
+    pytest.param("clip", write_clip, id="clip"),
+    pytest.param("clip", write_siglip, id="siglip"),
+    pytest.param("clip", write_matching_blip, id="blip"),
+    pytest.param("clip", write_bridgetower, id="bridgetower"),
+    pytest.param("fiber", write_fiber, id="fiber"),
+    pytest.param("open_clip", write_open_clip, id="open_clip", marks=NO_OPEN_CLIP),
+]
+
+
+def gathered(run: Run, *words: str) -> np.ndarray:
+    for more in ((*words, "--out", "out"), ("--gather", "out")):
+        code, told = run("embed", *more)
+        assert code == 0, told
+    return read_embeddings(Path("out", "embeddings.parquet"))[1]
+
+
+@pytest.mark.parametrize(("encoder", "write"), MODELS)
+def test_photos_are_what_retrieval_compares(
+    run: Run, tmp_path: Path, encoder: str, write: Write
+) -> None:
+    model, photos = write(tmp_path / "model"), write_photos(tmp_path / "photos", 3)
+    words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={model}"]
+    dual = compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
+    expected = dual.images.embed(Pictures(tuple(find_photos(photos).values())))
+    found = gathered(run, str(photos), "--model", str(model))
+    assert np.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("encoder", "write"), MODELS)
+def test_texts_are_what_retrieval_compares(
+    run: Run, tmp_path: Path, encoder: str, write: Write
+) -> None:
+    model = write(tmp_path / "model")
+    words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={model}"]
+    dual = compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
+    told = [{"image_id": number, "caption": own} for number, own in enumerate(CAPTIONS)]
+    (tmp_path / "mine.json").write_text(json.dumps(told))
+    found = gathered(run, "--texts", str(tmp_path / "mine.json"), "--model", str(model))
+    assert np.allclose(found, dual.texts.embed(CAPTIONS), atol=1e-5)
+
+
+def test_texts_that_are_of_length_one_cannot_be_left_longer(run: Run, tmp_path: Path) -> None:
+    model = write_fiber(tmp_path / "model")
+    (tmp_path / "mine.json").write_text(json.dumps([{"image_id": 1, "caption": "a man"}]))
+    words = ("--texts", str(tmp_path / "mine.json"), "--model", str(model), "--out", "out")
+    code, told = run("embed", *words, "--no-normalize")
+    assert (code, "gives texts of length 1" in told) == (2, True)
+
+
+def test_a_model_of_no_such_kind_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
+    photos = write_photos(tmp_path / "photos", 3)
+    code, told = run("embed", str(photos), "--model", str(tmp_path / "model"), "--out", "out")
+    assert (code, "bridgetower" in told) == (3, True), told
