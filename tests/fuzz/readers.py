@@ -268,6 +268,42 @@ def released_weights(folder: Path) -> Reader:
     return Reader(files, read)
 
 
+def open_clip_configs(folder: Path) -> Reader:
+    """What a folder of open_clip's says of its model; open_clip itself need not be there."""
+    from bias_pipeline.models import open_clip_folder as own
+
+    sound = {
+        "model_cfg": {
+            "embed_dim": 16,
+            "quick_gelu": True,
+            "vision_cfg": {"image_size": 32, "layers": 2, "width": 32, "patch_size": 8},
+            "text_cfg": {"context_length": 16, "vocab_size": 99, "heads": 2, "layers": 2},
+        },
+        "preprocess_cfg": {
+            "size": [32, 32],
+            "mode": "RGB",
+            "mean": [0.4, 0.5, 0.6],
+            "std": [0.2, 0.25, 0.3],
+            "interpolation": "bicubic",
+            "resize_mode": "shortest",
+        },
+    }
+
+    def read(path: Path) -> None:
+        place = folder / "own"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        (place / "open_clip_model.safetensors").write_bytes(b"")
+        shutil.copy(path, place / path.name)
+        own.find_open_clip(str(place))
+        own.model_config(place)
+        own.tokenizing(place)
+        own.quick_gelu(place, None)
+        own.preprocessing(place)
+
+    return Reader({own.CONFIG: json.dumps(sound).encode()}, read)
+
+
 READERS: dict[str, Callable[[Path], Reader]] = {
     "captions": captions,
     "labels": labels,
@@ -280,4 +316,5 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "runs": run_folders,
     "models": model_folders,
     "weights": released_weights,
+    "open_clip": open_clip_configs,
 }
