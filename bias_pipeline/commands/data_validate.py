@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.commands import own_columns
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError, DataError, SweepError
+from bias_pipeline.io.digests import belied
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.vision.photos import fault_of
@@ -58,21 +59,33 @@ def command(words: Sequence[str]) -> int:
 
 
 def _check_pictures(corpora: Sequence[Corpus]) -> None:
-    """Look for broken pictures, which a run would find one by one.
+    """Look for broken pictures, which a run would find one by one, and for changed ones.
 
     Raises:
-        DataError: naming the first ones.
+        DataError: naming the first broken ones.
     """
     seen = [own.pictures.files for own in corpora if own.pictures is not None]
     files = sorted({file for own in seen for file in own if isinstance(file, Path)})
+    with bar("pictures' digests"):
+        changed = belied(track(files, len(files)))
+    if changed:
+        warn(
+            f"{len(changed)} of {len(files)} pictures hold something else than when they were last "
+            f"read, though nobody wrote to them: {_named(changed)}; run again what was made of "
+            "them, and have the disk checked"
+        )
     with bar("pictures"):
         faults = {file: fault_of(file) for file in track(files, len(files))}
     broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
     if broken:
-        named = ", ".join([*broken[:_SHOWN], *(["..."] if len(broken) > _SHOWN else [])])
         raise DataError(
-            f"{len(broken)} of {len(files)} pictures are broken: {named}; mend or remove them"
+            f"{len(broken)} of {len(files)} pictures are broken: {_named(broken)}; mend or remove "
+            "them"
         )
+
+
+def _named(some: Sequence[object]) -> str:
+    return ", ".join([*map(str, some[:_SHOWN]), *(["..."] if len(some) > _SHOWN else [])])
 
 
 def parser() -> Parser:

@@ -12,8 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.digests import digests_of
 
 IntArray = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
@@ -174,7 +173,9 @@ class Pictures:
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
         """SHA-256 (hex) of each picture; None where there is none. A changed one is another."""
-        return tuple(map(_content, self.files))
+        files = [own for own in self.files if isinstance(own, Path)]
+        read = dict(zip(files, digests_of(files), strict=True))
+        return tuple(read[own] if isinstance(own, Path) else _drawn(own) for own in self.files)
 
     @cached_property
     def digest(self) -> str:
@@ -199,22 +200,9 @@ class Pictures:
         for rows in sized.values():
             alike: dict[str | None, list[int]] = {}
             for row in rows if len(rows) > 1 else ():
-                alike.setdefault(_content(self.files[row]), []).append(row)
+                alike.setdefault(self.take(np.array([row])).contents[0], []).append(row)
             yield from (np.array(own) for own in alike.values() if len(own) > 1)
 
 
-def _content(picture: Picture | None) -> str | None:
-    if picture is None:
-        return None
-    return content_digest(picture) if isinstance(picture, Path) else picture.digest
-
-
-def content_digest(path: Path) -> str | None:
-    """SHA-256 (hex) of a file, None if it cannot be read.
-
-    See :func:`~bias_pipeline.io.digests.digest_of`.
-    """
-    try:
-        return digest_of(path)
-    except ResourceError:
-        return None
+def _drawn(picture: Drawing | None) -> str | None:
+    return None if picture is None else picture.digest

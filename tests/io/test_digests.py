@@ -1,0 +1,168 @@
+"""Digests of files: read anew whenever somebody wrote, and only then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io import digests
+from bias_pipeline.io.digests import Traits, belied, digest_of, digests_of
+from bias_pipeline.io.sealed import sha256_of
+
+LONG_AGO = 1_000_000_000_000_000_000  # nanoseconds
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose small files are worth being noted, and settled at once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(digests, "_WORTH", 1)
+    monkeypatch.setattr(digests, "_TICK", -(10**12))
+    made = tmp_path / "files"
+    made.mkdir()
+    return made
+
+
+def written(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.write_text(content)
+    return path
+
+
+def as_another_process() -> None:
+    """Forget what this one knows."""
+    digests._ledger.cache_clear()
+
+
+def unreadable(*args: object) -> str:
+    raise AssertionError(f"{args} was read")
+
+
+def test_a_known_file_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(folder, "a", "one")
+    first = digest_of(path)
+    as_another_process()
+    monkeypatch.setattr(digests, "sha256_of", unreadable)
+    assert digest_of(path) == first
+
+
+def test_many_files_are_noted_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [written(folder, str(n), str(n)) for n in range(5)]
+    first = digests_of(paths)
+    as_another_process()
+    monkeypatch.setattr(digests, "sha256_of", unreadable)
+    assert digests_of(paths) == first
+
+
+def test_a_file_that_is_gone_has_no_digest(folder: Path) -> None:
+    path = written(folder, "a", "one")
+    assert digests_of([path, folder / "b"]) == [sha256_of(path), None]
+
+
+def test_a_file_that_is_gone_is_refused(folder: Path) -> None:
+    with pytest.raises(ResourceError, match="No such file"):
+        digest_of(folder / "b")
+
+
+def test_a_rewritten_file_of_equal_size_and_time_is_read(folder: Path) -> None:
+    path = written(folder, "a", "one")
+    os.utime(path, ns=(LONG_AGO, LONG_AGO))
+    digest_of(path)
+    as_another_process()
+    path.write_text("two")
+    os.utime(path, ns=(LONG_AGO, LONG_AGO))
+    assert digest_of(path) == sha256_of(path)
+
+
+def test_a_file_under_anothers_name_is_read(folder: Path) -> None:
+    path, other = written(folder, "a", "one"), written(folder, "b", "two")
+    digests_of([path, other])
+    other.replace(path)
+    assert digest_of(path) == sha256_of(path)
+
+
+def test_what_was_just_written_is_not_noted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "_TICK", 2 * 10**9)
+    path = written(folder, "a", "one")
+    digest_of(path)
+    assert not (folder.parent / "cache").exists()
+
+
+def test_traits_settle_after_a_tick() -> None:
+    traits = Traits(3, 5, 7, 1)
+    assert [traits.settled(7 + digests._TICK + late) for late in (0, 1)] == [False, True]
+
+
+@pytest.mark.parametrize("kept", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
+def test_a_damaged_ledger_is_none(folder: Path, kept: str) -> None:
+    path = written(folder, "a", "one")
+    digest_of(path)
+    as_another_process()
+    (ledger,) = (folder.parent / "cache/bias_pipeline/digests").iterdir()
+    ledger.write_text(kept)
+    assert digest_of(path) == sha256_of(path)
+
+
+def test_an_unwritable_cache_costs_only_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(written(folder, "file", "in the way")))
+    path = written(folder, "a", "one")
+    assert digest_of(path) == sha256_of(path)
+
+
+def test_files_that_are_gone_are_forgotten(folder: Path) -> None:
+    paths = [written(folder, name, name) for name in "ab"]
+    digests_of(paths)
+    paths[0].unlink()
+    written(folder, "c", "c")
+    digest_of(folder / "c")
+    (ledger,) = (folder.parent / "cache/bias_pipeline/digests").iterdir()
+    assert '"a"' not in ledger.read_text()
+
+
+def test_processes_add_to_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [written(folder, str(n), str(n)) for n in range(6)]
+    code = (
+        "import sys; from pathlib import Path; from bias_pipeline.io import digests\n"
+        "digests._WORTH, digests._TICK = 1, -(10**12)\n"
+        "digests.digests_of(map(Path, sys.argv[1:]))"
+    )
+    subprocess.run([sys.executable, "-c", code, *map(str, paths[:3])], check=True)
+    as_another_process()
+    digests_of(paths[3:])
+    as_another_process()
+    monkeypatch.setattr(digests, "sha256_of", unreadable)
+    assert None not in digests_of(paths)
+
+
+def noted_wrongly(path: Path) -> None:
+    """Have the ledger say something else of a file, as if the disk had changed it."""
+    digest = digest_of(path)
+    (ledger,) = (path.parent.parent / "cache/bias_pipeline/digests").iterdir()
+    ledger.write_text(ledger.read_text().replace(digest, "0" * 64))
+    as_another_process()
+
+
+def test_files_that_belie_their_digest_are_named(folder: Path) -> None:
+    path, sound = written(folder, "a", "one"), written(folder, "b", "two")
+    noted_wrongly(path)
+    assert belied([path, sound]) == [path]
+
+
+def test_a_belied_digest_is_put_right(folder: Path) -> None:
+    path = written(folder, "a", "one")
+    noted_wrongly(path)
+    belied([path])
+    as_another_process()
+    assert digest_of(path) == sha256_of(path)
+
+
+def test_two_folders_have_a_ledger_each(folder: Path) -> None:
+    other = folder.parent / "others"
+    other.mkdir()
+    digests_of([written(folder, "a", "one"), written(other, "a", "two")])
+    assert len([*(folder.parent / "cache/bias_pipeline/digests").iterdir()]) == 2
