@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.pictures import Elsewhere
 from bias_pipeline.io.grid import print_table, print_text
 
 
@@ -32,7 +33,9 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )
     if corpus.pictures is not None:
-        facts["images with a picture"] = str(int(corpus.pictures.present.sum()))
+        n_elsewhere = sum(isinstance(own, Elsewhere) for own in corpus.pictures.files)
+        shown = "images with boxes alone" if n_elsewhere else "images with a picture"
+        facts[shown] = str(int(corpus.pictures.present.sum()))
     return facts
 
 

@@ -17,12 +17,11 @@ from bias_pipeline.captioners.backbones import (
     PictureBackbone,
     pictures_of,
 )
-from bias_pipeline.corpus.pictures import Pictures, Region
+from bias_pipeline.corpus.pictures import Elsewhere, Pictures, Region
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import IntArray
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.vision.drawn import sized
-from bias_pipeline.vision.photos import photo_size
+from bias_pipeline.vision.drawn import in_size
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,8 +42,8 @@ class Thing(NamedTuple):
 class BoxBackbone(PictureBackbone):
     """Regions without pixels: the boxes that annotations or a detector put around things.
 
-    Ours: no paper sees so little. What an edit of the pictures hides has no box either, so that
-    masked people are gone.
+    Ours: no paper sees so little. The pictures need not be at hand. What an edit of them hides has
+    no box either, so that masked people are gone.
 
     Attributes:
         size: numbers a thing is described by.
@@ -84,10 +83,8 @@ def things_in(pictures: Pictures, row: int) -> tuple[Thing, ...]:
     file = pictures.files[row]
     if file is None:
         return ()
-    if isinstance(file, Path):
-        regions = pictures.known(row) or ()
-        if not all(all(own.size) for own in regions):
-            regions = sized(regions, photo_size(file))
+    if isinstance(file, Path | Elsewhere):
+        regions = in_size(pictures.known(row) or (), file)
     else:
         regions = file.draw(_DRAWN).regions
     return tuple(

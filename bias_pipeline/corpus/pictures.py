@@ -115,7 +115,12 @@ class Edit(Protocol):
         """Whether nothing is left to be seen of such a thing."""
 
 
-Picture: TypeAlias = Path | Drawing
+@dataclass(frozen=True)
+class Elsewhere:
+    """A picture that nobody has at hand; what is where in it is told, and no more can be seen."""
+
+
+Picture: TypeAlias = Path | Drawing | Elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +128,7 @@ class Pictures:
     """Pictures of N images, looked at only when somebody asks what is in them.
 
     Attributes:
-        files: N paths or drawings, None for an image without a picture.
+        files: N paths, drawings or pictures elsewhere; None for an image without a picture.
         regions: N tuples of what is known to be in the files, None where nobody has looked; None
             altogether if there are no annotations. Drawings know for themselves.
         edits: made in this order whenever a picture is read.
@@ -167,12 +172,12 @@ class Pictures:
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
-        """(N,) whether each image has a picture."""
+        """(N,) whether each image has a picture, at hand or elsewhere."""
         return np.array([own is not None for own in self.files], bool)
 
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
-        """SHA-256 (hex) of each picture; None where there is none. A changed one is another."""
+        """SHA-256 (hex) of each picture; None where there is none at hand."""
         files = [own for own in self.files if isinstance(own, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
         return tuple(read[own] if isinstance(own, Path) else _drawn(own) for own in self.files)
@@ -204,5 +209,5 @@ class Pictures:
             yield from (np.array(own) for own in alike.values() if len(own) > 1)
 
 
-def _drawn(picture: Drawing | None) -> str | None:
-    return None if picture is None else picture.digest
+def _drawn(picture: Drawing | Elsewhere | None) -> str | None:
+    return None if isinstance(picture, Elsewhere | None) else picture.digest

@@ -50,7 +50,8 @@ class CocoDataset(Dataset):
         images: a folder of the pictures, named by their image ids; what is in them is part of what
             is scored, and equal pictures stay in one part of a split.
         regions: what is where in the pictures, as COCO's instances or a detector's results; if left
-            out, ``instances``, where it says that.
+            out, ``instances``, where it says that. Without ``images`` the pictures are elsewhere,
+            and no more is seen of them.
         captioners: the folder where a captioner given by name has its file; if left out,
             ``captioners`` in ``root`` or beside it.
         strict: whether a captioner's file that does not fit the labels is refused, and an image

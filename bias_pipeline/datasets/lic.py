@@ -35,7 +35,9 @@ class LicDataset(Dataset):
         images: a folder of the pictures, named by their image ids; images without one are not
             scored by metrics of pictures.
         regions: what is where in the pictures, as COCO's instances or a detector's results.
-        strict: whether an image without a picture is refused, if there is a folder of them.
+            Without ``images`` the pictures are elsewhere, and no more is seen of them.
+        strict: whether an image without a picture is refused, if there is a folder of them or a
+            file of regions.
     """
 
     name = "lic"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.corpus.pictures import Elsewhere
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.errors import DataError
 from bias_pipeline.vision.photos import fault_of
@@ -22,26 +23,28 @@ def shown(
     Args:
         pictures: found in the folder.
         images: their ids.
-        folder: of the pictures; None: there are none, and nothing is to be said.
+        folder: of the pictures; None: they are elsewhere, or there are none at all and nothing is
+            to be said.
         strict: whether an image without a picture is refused. One that is broken is then refused
             when it is read; else it counts as absent.
 
     Raises:
         DataError: if ``strict`` and an image has none.
     """
-    if folder is None:
+    if not pictures.photos:
         return pictures, []
+    place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"
     absent = [image for image in images if pictures.photo(image) is None]
     if strict:
         if absent:
             raise DataError(
-                f"{folder}: {_counted(absent, images)} have no picture (dataset.images), such as "
-                f"{_few(absent)}; add them, or score the others with dataset.strict=false"
+                f"{_counted(absent, images)} have no picture in {place}, such as {_few(absent)}; "
+                "add them, or score the others with dataset.strict=false"
             )
         return pictures, []
     notes = []
     if absent:
-        notes.append(f"{_counted(absent, images)} have no picture in the folder (dataset.images)")
+        notes.append(f"{_counted(absent, images)} have no picture in {place}")
     faults = {image: _fault(pictures.photo(image)) for image in images}
     broken = [image for image, fault in faults.items() if fault]
     if broken:
@@ -56,8 +59,8 @@ def shown(
     return pictures, [f"dataset.strict=false: {note}" for note in notes]
 
 
-def _fault(photo: Path | None) -> str | None:
-    return None if photo is None else fault_of(photo)
+def _fault(photo: Path | Elsewhere | None) -> str | None:
+    return fault_of(photo) if isinstance(photo, Path) else None
 
 
 def _counted(some: Sequence[str], images: Sequence[str]) -> str:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.corpus.corpus import id_key
 from bias_pipeline.corpus.image_ids import short_id
-from bias_pipeline.corpus.pictures import Region, extent
+from bias_pipeline.corpus.pictures import Elsewhere, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.photos import find_photos
 
@@ -35,11 +36,11 @@ class PictureFiles:
     """Pictures by image id, and what is known to be in them.
 
     Attributes:
-        photos: image id to file.
+        photos: image id to file; without a folder, to what stands for a picture elsewhere.
         regions: image id to what is where in it; images that nobody looked at are absent.
     """
 
-    photos: Mapping[str, Path] = field(default_factory=dict)
+    photos: Mapping[str, Path | Elsewhere] = field(default_factory=dict)
     regions: Regions = field(default_factory=dict)
 
     @classmethod
@@ -50,31 +51,41 @@ class PictureFiles:
 
         Args:
             images: folder of the pictures.
-            regions: the file that says what is where.
+            regions: the file that says what is where; without a folder, the pictures are elsewhere
+                and no more is known of them.
             instances: the data set's file of objects, which may say it too.
 
         Raises:
-            UsageError: if a file says what is where in pictures, and no folder of them is named.
+            DataError: if no picture is at hand that could tell its own size.
         """
         if images is None:
-            if regions is not None:
-                raise UsageError(
-                    f"dataset.regions={regions}: says what is where in pictures; name their folder "
-                    "too (dataset.images=DIR)"
-                )
-            return cls()
+            if regions is None:
+                return cls()
+            told = regions_by_id(check_file(regions, "dataset.regions"))
+            _check_sizes(regions, told)
+            return cls(dict.fromkeys(told, Elsewhere()), told)
         source = check_file(regions, "dataset.regions") if regions else instances
         if source is None or (not regions and source.suffix != ".json"):
             return cls(find_photos(images))
         return cls(find_photos(images), regions_by_id(source))
 
-    def photo(self, image: str) -> Path | None:
+    def photo(self, image: str) -> Path | Elsewhere | None:
         """The picture of an image; files have short ids whatever other files write."""
         return self.photos.get(short_id(image))
 
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
         """What is known to be in it, None if nobody looked."""
         return self.regions.get(short_id(image))
+
+
+def _check_sizes(path: Path, told: Regions) -> None:
+    unsized = [image for image, own in told.items() if not all(all(one.size) for one in own)]
+    if unsized:
+        raise DataError(
+            f"{path}: does not say how large the picture of image {min(unsized, key=id_key)} is; "
+            "name the folder of the pictures (dataset.images=DIR), or a file whose images have "
+            "width and height"
+        )
 
 
 def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:

@@ -96,7 +96,7 @@ class Pairs:
         Raises:
             DataError: if there is none, or a picture cannot be read.
         """
-        rows = [row for row in range(len(pictures)) if pictures.present[row] and texts[row]]
+        rows = [row for row in np.flatnonzero(pictures.present).tolist() if texts[row]]
         if not rows:
             raise DataError("no image has both a picture and a caption, of which a CLIP learns")
         pixels = np.empty((len(rows), side, side, 3), np.uint8)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.corpus.pictures import Drawn, Pictures, Region
-from bias_pipeline.errors import DataError
-from bias_pipeline.vision.photos import UnreadableError, read_photo
+from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Region
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.vision.photos import UnreadableError, photo_size, read_photo
 
 _STRETCH = 1.1  # by which a small picture's sides may be rounded
 
@@ -28,10 +28,17 @@ def drawn(pictures: Pictures, row: int, side: int) -> Drawn:
 
     Raises:
         DataError: if the file cannot be read, naming it, or an annotation is none.
+        NotApplicableError: if the picture is elsewhere.
     """
     file = pictures.files[row]
     if file is None:
         raise DataError(f"picture {row} of {len(pictures)} is absent")
+    if isinstance(file, Elsewhere):
+        raise NotApplicableError(
+            "nobody has the pictures at hand, only what is where in them (dataset.regions); name "
+            "their folder (dataset.images=DIR), or choose encoder.backbone=boxes, which sees no "
+            "more than that"
+        )
     found = _photo(file, pictures.known(row)) if isinstance(file, Path) else file.draw(side)
     try:
         for edit in pictures.edits:
@@ -68,6 +75,13 @@ def sized(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...
         (2, 3)
     """
     return tuple(one if all(one.size) else replace(one, size=size) for one in regions)
+
+
+def in_size(regions: tuple[Region, ...], file: Path | Elsewhere) -> tuple[Region, ...]:
+    """The same, the file being opened only where it is needed and at hand."""
+    if isinstance(file, Elsewhere) or all(all(own.size) for own in regions):
+        return regions
+    return sized(regions, photo_size(file))
 
 
 def _check_shape(file: Path, annotated: tuple[int, int], own: tuple[int, int]) -> None:

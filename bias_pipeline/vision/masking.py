@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures, Pixels, Region
+from bias_pipeline.corpus.pictures import PERSON, Drawn, Elsewhere, Pictures, Pixels, Region
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import stream
-from bias_pipeline.vision.drawn import sized
-from bias_pipeline.vision.photos import photo_size
+from bias_pipeline.vision.drawn import in_size
 from bias_pipeline.vision.regions import box_mask, grown, region_mask, union
 
 Mask = npt.NDArray[np.bool_]
@@ -107,20 +106,20 @@ class ImageMasking(Configurable):
         known = (pictures.known(row) for row in range(len(pictures)))
         return np.array(
             [
-                file is not None and (not isinstance(file, Path) or self._knows(regions, file))
+                self._knows(regions, file)
+                if isinstance(file, Path | Elsewhere)
+                else file is not None
                 for file, regions in zip(pictures.files, known, strict=True)
             ],
             bool,
         )
 
-    def _knows(self, regions: Sequence[Region] | None, file: Path) -> bool:
+    def _knows(self, regions: tuple[Region, ...] | None, file: Path | Elsewhere) -> bool:
         if regions is None:
             return False
         if self.person == "none":
             return True
-        if not all(all(own.size) for own in regions):
-            regions = sized(regions, photo_size(file))
-        people = self._people(regions)
+        people = self._people(in_size(regions, file))
         return bool(people) and (self.person == "box" or all(own.outlined for own in people))
 
     def _people(self, regions: Iterable[Region]) -> list[Region]:

@@ -16,7 +16,7 @@ from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.pictures import Drawn, Pictures, Region
+from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Region
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.vision.masking import Blank, ImageMasking
@@ -127,3 +127,8 @@ def test_what_there_is_alone_tells_nothing_then() -> None:
 
 def test_it_is_an_encoder_of_pictures() -> None:
     assert Sat(Prompt("gender"), backbone="boxes").sees == "pictures"
+
+
+def test_boxes_of_pictures_elsewhere_are_the_same(tmp_path: Path) -> None:
+    here = photo(tmp_path, PERSON, DOG)
+    assert things_in(replace(here, files=(Elsewhere(),)), 0) == things_in(here, 0)

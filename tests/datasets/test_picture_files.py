@@ -11,7 +11,7 @@ import pytest
 
 from bias_pipeline.corpus.pictures import PERSON
 from bias_pipeline.datasets.picture_files import PictureFiles, regions_by_id
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError
 from bias_pipeline.vision.regions import outline_mask
 from tests.corpora import DATA
 from tests.photo_folder import write_photos
@@ -137,9 +137,3 @@ def test_real_outlines_lie_in_their_boxes() -> None:
         left, top, width, height = region.box
         assert left - 1 <= columns.min() <= columns.max() <= left + width + 1
         assert top - 1 <= rows.min() <= rows.max() <= top + height + 1
-
-
-def test_regions_without_pictures_are_refused(tmp_path: Path) -> None:
-    path = instances(tmp_path / "i.json", {"bbox": BOX})
-    with pytest.raises(UsageError, match=r"dataset\.regions=.*dataset\.images=DIR"):
-        PictureFiles.read(None, path, None)

@@ -154,7 +154,8 @@ class ImageCaptioner2(CaptionAttack):
         if ready.pictures is None:
             raise NotApplicableError(
                 f"dataset {ready.dataset!r} has no pictures here (dataset.images=DIR); "
-                "encoder=sat encoder.backbone=annotations sees its objects instead"
+                "encoder=sat encoder.backbone=annotations sees its objects instead, "
+                "encoder.backbone=boxes what is where (dataset.regions=FILE)"
             )
         return ready.pictures.present
 

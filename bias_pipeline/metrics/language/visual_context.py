@@ -164,7 +164,7 @@ class VisualContext:
         self, source: str, corpus: Corpus, wanted: IntArray, notes: list[str]
     ) -> LabelsByRow:
         """What a network sees in the pictures of a corpus."""
-        if corpus.pictures is None:
+        if corpus.pictures is None or not any(corpus.pictures.contents):
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures that {source} could look at; set "
                 "dataset.images, or metric.context to a file of detections"
