@@ -69,8 +69,9 @@ def _section(
     """Whom queries retrieve, with further figures below the bars and what is said of them."""
     title = _title(result)
     told = (
-        "Whom each query retrieves, the least alike first. Intervals resample images; p is Holm's "
-        "over all queries."
+        "Whom each query retrieves, the least alike first. Intervals resample images, and there is "
+        "none where no resampling found anyone else; p is a fair ranker's own, Holm's over all "
+        "queries."
     )
     return Section(
         title=title,
@@ -167,5 +168,5 @@ def _fairness(line: Line) -> Number:
 
 
 def _value(cell: str) -> float:
-    """A number of a table, which is empty where there is none: of one seed there is no p."""
+    """A number of a table, which is empty where there is none, such as ends that nothing moves."""
     return float(cell) if cell else math.nan

@@ -12,11 +12,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.stats.bootstrap import Estimate, against
+from bias_pipeline.stats.compare import holm
 from experiments.null_coverage.reproduce import (
     COMMON,
     HERE,
@@ -41,6 +43,7 @@ AGAINST = {
 }
 ATTACKERS = ("attacker:linear", "attacker:kernel")
 CHANCE = 0.5
+LEVELS = (0.05, 0.001)
 
 
 def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
@@ -54,11 +57,22 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
             keys = ("value", "ci_low", "ci_high", "p_value")
             line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
             yield {**line, "part": part, **{key: getattr(tested, key) for key in keys}}
-        concepts = [own for name, own in score.parts.items() if name.startswith("concept:")]
-        few = sum(own.estimate.p_value < 0.05 for own in concepts) / len(concepts)
-        line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
-        yield {**line, "part": "share of concepts with p < .05", "value": few}
+        for part, share in alarms(score).items():
+            line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
+            yield {**line, "part": part, "value": share}
         print(f"{trial + 1} of {trials}", flush=True)
+
+
+def alarms(score: Score) -> dict[str, float]:
+    """How often single queries, which are fair, are said not to be."""
+    p_values = [
+        own.estimate.p_value for name, own in score.parts.items() if name.startswith("concept:")
+    ]
+    shares = {
+        f"queries with p < {level:g}": float(np.mean([p < level for p in p_values]))
+        for level in LEVELS
+    }
+    return {**shares, "runs with a Holm p < 0.05": float(min(holm(p_values)) < LEVELS[0])}
 
 
 def less(score: Score) -> dict[str, Estimate]:
@@ -76,7 +90,7 @@ def _moved(own: Estimate, by: float) -> Estimate:
 def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
     shares = rows["ci_low"].isna()
-    told = rows[shares].groupby("part")["value"].agg(["mean", "min", "max"])
+    told = rows[shares].groupby("part", sort=False)["value"].agg(["mean", "min", "max"])
     text = "# Results of retrieval fairness\n\nMade by `retrieval.py`; do not edit.\n\n"
     text += (
         "Each number less what a ranker has to whom groups are nothing; attackers less 50 %.\n\n"

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.metrics.functional.retrieval import FairRanker, ends
+from bias_pipeline.metrics.functional.fair_ranker import FairRanker, ends
 from bias_pipeline.metrics.functional.skew import Floor, Log, skews
 
 FloatArray = npt.NDArray[np.float64]

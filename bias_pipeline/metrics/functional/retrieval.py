@@ -1,4 +1,4 @@
-"""Whom a query retrieves: entropy of the groups at the top, and what a fair ranker has of it.
+"""Whom a query retrieves: rankings, and the entropy of the groups at their top.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1.
 """
@@ -6,7 +6,7 @@ Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, secti
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,6 @@ IntArray = npt.NDArray[np.int64]
 Ties = Literal["stable", "all", "expected"]
 
 _BLOCK = 65_536  # images whose similarities are in memory at once
-_ENUMERATED = 200_000  # ways to fill the top that are listed one by one
-_DRAWN = 100_000  # such ways that are drawn where there are more
 
 
 def normalised_entropy(counts: FloatArray) -> FloatArray:
@@ -42,12 +40,13 @@ def normalised_entropy(counts: FloatArray) -> FloatArray:
         raise ValueError("entropy needs two groups or more")
     total = counts.sum(axis=-1, keepdims=True)
     shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
-    entropy = -_plogp(shares).sum(axis=-1) / math.log(n_groups)
+    entropy = -plogp(shares).sum(axis=-1) / math.log(n_groups)
     found: FloatArray = np.clip(entropy, 0.0, 1.0) + 0.0  # no zero below zero
     return found
 
 
-def _plogp(shares: FloatArray) -> FloatArray:
+def plogp(shares: FloatArray) -> FloatArray:
+    """(...) p log p, 0 at 0."""
     logs = np.log(np.where(shares == 0, 1.0, shares))
     return np.asarray(shares * logs)
 
@@ -206,113 +205,6 @@ def weighted_places(
 
 def _starts(blocks: IntArray) -> IntArray:
     return np.flatnonzero(np.diff(blocks, prepend=-1))
-
-
-class FairRanker(NamedTuple):
-    """What the normalised entropy is of a ranker to whom groups are nothing.
-
-    Attributes:
-        expected: its expectation, exact.
-        low: no more than ``(1 - level) / 2`` of all such rankings have a lower one.
-        high: likewise above.
-    """
-
-    expected: float
-    low: float
-    high: float
-
-
-def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
-    """The entropy at k of one query's ranking that is drawn blindly from N groups of given sizes.
-
-    The numbers at the top are then multivariate hypergeometric, and the expectation is the sum of
-    those of the groups' own terms, each of them hypergeometric. The interval lists all ways to fill
-    the top with their probabilities; where they are too many, it rests on 100,000 of them, drawn
-    from the same law with the same seed each time. It is that of one query: a mean over queries
-    lies nearer to the expectation, unless all of them rank alike.
-
-    Args:
-        sizes: (N,) images of each group.
-        k: depth, at most all images.
-        level: of the interval, in (0, 1).
-
-    Raises:
-        ValueError: if there are fewer images than k, or k is below 1.
-
-    Example:
-        >>> [round(x, 3) for x in fair_ranker(np.array([500, 500]), 100)]
-        [0.993, 0.965, 1.0]
-        >>> fair_ranker(np.array([3, 3]), 6).expected
-        1.0
-    """
-    total = int(sizes.sum())
-    if not 1 <= k <= total:
-        raise ValueError(f"k {k} is not from 1 to {total}")
-    expected = expected_entropy(sizes, k)
-    values, chances = _listed(sizes, k) if _is_short(sizes, k) else _drawn(sizes, k)
-    low, high = ends(values, chances, level)
-    return FairRanker(expected, min(low, expected), max(high, expected))
-
-
-def expected_entropy(sizes: IntArray, k: int) -> float:
-    """The expectation alone of what :func:`fair_ranker` has, exact.
-
-    Args:
-        sizes: (N,) images of each group.
-        k: depth, at most all images.
-
-    Example:
-        >>> round(expected_entropy(np.array([500, 500]), 100), 3)
-        0.993
-    """
-    from scipy import stats
-
-    counts = np.arange(k + 1)
-    terms = -_plogp(counts / k) / math.log(len(sizes))
-    laws = [stats.hypergeom(int(sizes.sum()), int(size), k).pmf(counts) for size in sizes]
-    return min(float(sum(law @ terms for law in laws)), 1.0)
-
-
-def _is_short(sizes: IntArray, k: int) -> bool:
-    return math.comb(k + len(sizes) - 1, len(sizes) - 1) <= _ENUMERATED
-
-
-def _listed(sizes: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """(W,) entropies of all ways to fill the top, and their probabilities."""
-    from scipy import stats
-
-    ways = np.zeros((1, 0), np.int64)
-    for size in sizes[:-1]:
-        left = k - ways.sum(axis=1)
-        own = np.concatenate([np.arange(min(int(size), int(own)) + 1) for own in left])
-        repeats = np.minimum(int(size), left) + 1
-        ways = np.column_stack([np.repeat(ways, repeats, axis=0), own])
-    ways = np.column_stack([ways, k - ways.sum(axis=1)])
-    ways = ways[ways[:, -1] <= sizes[-1]]
-    chances = stats.multivariate_hypergeom(sizes, k).pmf(ways)
-    return normalised_entropy(ways.astype(np.float64)), np.asarray(chances, np.float64)
-
-
-def _drawn(sizes: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    draws = np.random.default_rng(0).multivariate_hypergeometric(sizes, k, _DRAWN)
-    return normalised_entropy(draws.astype(np.float64)), np.full(_DRAWN, 1 / _DRAWN)
-
-
-def ends(values: FloatArray, chances: FloatArray, level: float) -> tuple[float, float]:
-    """The ends of the middle of a law.
-
-    Args:
-        values: (W,) in any order.
-        chances: (W,) of each.
-        level: how much of it lies between them.
-    """
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(chances[order])
-    tail = (1 - level) / 2
-    last = len(values) - 1
-    low = min(int(np.searchsorted(reached, tail)), last)
-    high = min(int(np.searchsorted(reached, 1 - tail)), last)
-    return float(values[order[low]]), float(values[order[high]])
 
 
 def ranks_of_own(queries: npt.NDArray[np.float32], items: npt.NDArray[np.float32]) -> IntArray:

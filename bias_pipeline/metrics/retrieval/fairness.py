@@ -23,9 +23,10 @@ from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Normalise
 from bias_pipeline.io.hashing import keys_of, stream
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
-from bias_pipeline.metrics.functional.retrieval import FairRanker, Ties, fair_ranker
+from bias_pipeline.metrics.functional.fair_ranker import FairRanker, fair_ranker
+from bias_pipeline.metrics.functional.retrieval import Ties
 from bias_pipeline.metrics.functional.skew import Floor, Log, Target
-from bias_pipeline.metrics.parts import SCORE, PartName
+from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.attackers import Attacked, attacked_texts, attacker_parts
 from bias_pipeline.metrics.retrieval.chosen import check_groups, of_groups
 from bias_pipeline.metrics.retrieval.concepts import (
@@ -34,6 +35,7 @@ from bias_pipeline.metrics.retrieval.concepts import (
     concepts_of,
     queries_of,
 )
+from bias_pipeline.metrics.retrieval.estimates import fairness_of
 from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
@@ -41,15 +43,14 @@ from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank, no_ju
 from bias_pipeline.metrics.retrieval.seen import Retrieved, Seen
 from bias_pipeline.metrics.retrieval.shown import RETRIEVED, retrieved_lines
 from bias_pipeline.metrics.retrieval.skew import Skews
-from bias_pipeline.metrics.retrieval.table import lines_of, named
+from bias_pipeline.metrics.retrieval.table import ends_of, lines_of
 from bias_pipeline.metrics.sources import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.vision.people import Crop
 
 IntArray = npt.NDArray[np.int64]
 NULL = PartName("null")
 CONCEPTS = "concepts"  # the table's name
-_SHOWN = 3  # concepts that a note names
 
 
 class RetrievalFairness(Metric):
@@ -126,7 +127,7 @@ class RetrievalFairness(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="retrieval_fairness",
         title="Retrieval fairness",
-        version=3,
+        version=4,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
@@ -255,7 +256,7 @@ class RetrievalFairness(Metric):
         recalls = [own.recall for own in retrieved if own.recall is not None]
         nulls = [fair_ranker(own.sizes, self.k, self.stats.level) for own in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
-        found = self._estimates(ranked, tuple(asked), corpus, null)
+        found = fairness_of(ranked, tuple(asked), corpus, null, self.stats)
         found |= self._recalled(recalls, corpus)
         tested = np.unique(np.concatenate([own.test for own in splits]))
         coverage = len(tested) / int((seen.codes >= 0).sum())
@@ -353,23 +354,6 @@ class RetrievalFairness(Metric):
         own = pictures[: self.recall_images][np.isin(rows[: self.recall_images], told)]
         return Recall.of(dual, captions, own, told, self.depths, seen.again)
 
-    def _estimates(
-        self, ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, null: FairRanker
-    ) -> dict[PartName, Estimate]:
-        """The mean and each concept, images resampled; each with the p of being fair."""
-        rows = np.unique(np.concatenate([own.images.ravel() for own in ranked]))
-        parts = [PartName("concept", object=name) for name in names]
-
-        def evaluate(weights: npt.NDArray[np.float64]) -> dict[PartName, npt.NDArray[np.float64]]:
-            entropies = np.stack([own.entropies(weights, rows) for own in ranked], axis=-1)
-            return {
-                SCORE: np.nanmean(entropies, axis=1),
-                **{part: entropies[:, number] for number, part in enumerate(parts)},
-            }
-
-        found = self.stats.estimate_weighted(corpus.keys[rows], evaluate)
-        return {name: against(own, null.expected) for name, own in found.items()}
-
     def _recalled(self, recalls: Sequence[Recall], corpus: Corpus) -> dict[PartName, Estimate]:
         """Recalls, images resampled; nothing where a seed has no captions."""
         if not recalls:
@@ -430,7 +414,7 @@ class RetrievalFairness(Metric):
         found = [
             f"a ranker to whom groups are nothing has {null.expected:.1%} "
             f"[{null.low:.1%}, {null.high:.1%} for one query] at k={self.k} of {n} images (null)",
-            f"least alike: {named(lines[:_SHOWN])}; most alike: {named(lines[: -_SHOWN - 1 : -1])}",
+            ends_of(lines),
         ]
         if 2 * self.k > n:
             found.append(

@@ -13,7 +13,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.intersection import crossed
 from bias_pipeline.metrics.base import Part
-from bias_pipeline.metrics.functional.retrieval import expected_entropy
+from bias_pipeline.metrics.functional.fair_ranker import expected_entropy
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.functional import fair_skew
-from bias_pipeline.metrics.functional.retrieval import FairRanker
+from bias_pipeline.metrics.functional.fair_ranker import FairRanker
 from bias_pipeline.metrics.functional.skew import (
     Floor,
     Log,

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bias_pipeline.metrics.functional.retrieval import FairRanker
+from bias_pipeline.metrics.functional.fair_ranker import FairRanker
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.concepts import Concepts
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import holm
+
+_SHOWN = 3  # queries of either end that a note names
 
 
 def lines_of(
@@ -61,7 +63,18 @@ def lines_of(
     return sorted(lines, key=lambda line: (line["fairness"], line["concept"]))
 
 
-def named(lines: Sequence[Mapping[str, object]]) -> str:
+def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
+    """The least and, of the others, the most alike queries, in a sentence.
+
+    Args:
+        lines: see :func:`lines_of`.
+    """
+    most = lines[_SHOWN:][: -_SHOWN - 1 : -1]
+    least = f"least alike: {_named(lines[:_SHOWN])}"
+    return f"{least}; most alike: {_named(most)}" if most else least
+
+
+def _named(lines: Sequence[Mapping[str, object]]) -> str:
     """Concepts, each with the group it retrieves most."""
     told = []
     for line in lines:

@@ -1,9 +1,8 @@
-"""Entropies at the top of rankings, and what a fair ranker has, against worked cases and lists."""
+"""Rankings, and entropies at their top, against worked cases and lists."""
 
 from __future__ import annotations
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from bias_pipeline.metrics.functional import retrieval
 from bias_pipeline.metrics.functional.retrieval import (
-    fair_ranker,
     normalised_entropy,
     ranks_of_own,
     top_ranks,
@@ -86,54 +84,6 @@ def test_weights_count_as_if_images_stood_several_times(ranking: list[tuple[int,
     spelled_out = np.repeat(groups, weights)[:6]
     found = weighted_counts(weights[None].astype(float), groups, 3, 6)[0]
     assert found.tolist() == np.bincount(spelled_out, minlength=3).tolist()
-
-
-def every_draw(sizes: tuple[int, ...], k: int) -> list[float]:
-    """The entropy of each set of k images, one by one."""
-    groups = np.repeat(np.arange(len(sizes)), sizes)
-    counts = [
-        np.bincount(groups[list(rows)], minlength=len(sizes))
-        for rows in combinations(range(len(groups)), k)
-    ]
-    return [float(normalised_entropy(own.astype(float))) for own in counts]
-
-
-@pytest.mark.parametrize("sizes", [(4, 3), (2, 3, 4), (6, 1)])
-@pytest.mark.parametrize("k", [1, 3, 6])
-def test_the_null_is_the_mean_of_all_sets(sizes: tuple[int, ...], k: int) -> None:
-    found = fair_ranker(np.array(sizes), k)
-    assert found.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
-
-
-@pytest.mark.parametrize("sizes", [(4, 4), (3, 3, 3)])
-def test_the_interval_of_the_null_leaves_out_no_more_than_its_tails(sizes: tuple[int, ...]) -> None:
-    found, all_sets = fair_ranker(np.array(sizes), 4, 0.8), np.array(every_draw(sizes, 4))
-    outside = (all_sets < found.low - 1e-12).mean(), (all_sets > found.high + 1e-12).mean()
-    assert max(outside) <= 0.1 + 1e-12
-
-
-def test_an_interval_of_drawn_sets_is_that_of_listed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = np.array([30, 40, 50])
-    listed = fair_ranker(sizes, 20)
-    monkeypatch.setattr(retrieval, "_ENUMERATED", 0)
-    assert fair_ranker(sizes, 20) == pytest.approx(listed, abs=5e-3)
-
-
-def test_seven_even_groups_are_not_drawn_evenly() -> None:
-    assert fair_ranker(np.full(7, 1000), 100).expected < 0.985
-
-
-def test_who_takes_all_has_the_entropy_of_all() -> None:
-    sizes = np.array([60, 40])
-    assert fair_ranker(sizes, 100).expected == pytest.approx(
-        float(normalised_entropy(sizes.astype(float)))
-    )
-
-
-@pytest.mark.parametrize("k", [0, 101])
-def test_the_null_refuses_depths_that_there_are_not(k: int) -> None:
-    with pytest.raises(ValueError, match=f"k {k}"):
-        fair_ranker(np.array([60, 40]), k)
 
 
 @pytest.mark.parametrize("block", [1, 100_000])
