@@ -21,6 +21,10 @@ class UsageError(BiasPipelineError):
     exit_code = 2
 
 
+class UnlabelledError(UsageError):
+    """A data set that does not label an attribute."""
+
+
 class DataError(BiasPipelineError):
     """Input data that cannot be scored as it is (exit code 3)."""
 

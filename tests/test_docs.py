@@ -16,7 +16,7 @@ import pytest
 from bias_pipeline.catalogue.cards import cards
 from bias_pipeline.commands.main import main
 from bias_pipeline.commands.words import WORDS
-from bias_pipeline.config import compose, overrides
+from bias_pipeline.config import command_line, compose, overrides
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
 from tests.documents import (
@@ -68,8 +68,8 @@ def test_a_command_of_the_footguns_composes(
     """Its first choices; running them all is what the page's numbers were made by."""
     monkeypatch.chdir(tmp_path)
     words = [word for word in shlex.split(line)[3:] if "=" in word]
-    options = compose.options_of(words)
-    compose.check_names(options)
+    options = command_line.options_of(words)
+    command_line.check_names(options)
     compose.compose_config(overrides.first_choices(options.overrides), options)
 
 

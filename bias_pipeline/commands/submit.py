@@ -18,7 +18,8 @@ from typing import Annotated, Any
 
 from bias_pipeline.commands import shorthand
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
-from bias_pipeline.config.compose import cell_of, check_captioners
+from bias_pipeline.config.compose import cell_of
+from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError

@@ -13,27 +13,22 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
+from bias_pipeline.config.command_line import check_names, options_of
 from bias_pipeline.config.kinds import check_arguments, check_value
-from bias_pipeline.config.overrides import check_one, choices_in, first_choices, quoted, sweeps
 from bias_pipeline.config.references import check_resolved
-from bias_pipeline.config.spelling import CHOICE, spelled_out
 from bias_pipeline.config.targets import build, by_content, check_targets, resolve
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.debias.base import Debias
 from bias_pipeline.declared import Count, Given, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
-from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError, did_you_mean
-from bias_pipeline.io.included import conf_dirs, group_choices
-from bias_pipeline.io.paths import choices_of
+from bias_pipeline.errors import AbsentModelError, ResourceError, UnlabelledError, UsageError
+from bias_pipeline.io.included import group_choices
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
@@ -49,10 +44,7 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
 
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
-ALL_METRICS = "metric=all"
-ALL_CAPTIONERS = "captioner=all"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
-ALL_ANNOTATORS = "dataset.annotator=all"
 
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
 
@@ -106,7 +98,7 @@ class Cell:
 
     def build(self, key: str) -> Any:
         """The object that a top-level node describes."""
-        return _instantiate(self.tree[key], key)
+        return instantiated(self.tree[key], key)
 
     def loggers(self) -> Sequence[ResultLogger]:
         """Those that are told of results; none of them need be."""
@@ -183,10 +175,10 @@ def _corpus(tree: str) -> Corpus:
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:
     """What a checked configuration scores, read from its files."""
-    reader = _instantiate(tree["dataset"], "dataset")
+    reader = instantiated(tree["dataset"], "dataset")
     name = tree["captioner"] or reader.captioners()[0]
-    attribute = _instantiate(tree["attribute"], "attribute")
-    others = _instantiate(tree["metric"].get("others") or {}, "metric.others")
+    attribute = instantiated(tree["attribute"], "attribute")
+    others = instantiated(tree["metric"].get("others") or {}, "metric.others")
     return corpus_of(reader, str(name), attribute, tree.get("limit"), list(others.values()))
 
 
@@ -200,144 +192,18 @@ def corpus_of(
     """What a data set holds of a captioner, with a warning where words do not fit its language."""
     from bias_pipeline.text.language import language_notes
 
-    found = dataset.read(captioner, attribute, limit, others)
+    try:
+        found = dataset.read(captioner, attribute, limit, others)
+    except UnlabelledError as error:
+        raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
     return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
 
 
-def options_of(words: Sequence[str]) -> Namespace:
-    """Hydra's flags and overrides; flags may stand anywhere.
-
-    Raises:
-        UsageError: on a flag that would evade the checks here.
-    """
-    from hydra._internal.utils import get_args_parser
-
-    _check_dashes(words)
-    options = get_args_parser().parse_intermixed_args(spelled_out(words))
-    for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
-        if getattr(options, flag):
-            raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
-    return options
-
-
-def _check_dashes(words: Sequence[str]) -> None:
-    """Refuse settings that are written as flags: Hydra would answer with a page of its own.
-
-    Raises:
-        UsageError: showing how they are written.
-    """
-    from hydra._internal.utils import get_args_parser
-
-    known = get_args_parser()._option_string_actions
-    for word in words:
-        flag, _, value = word.partition("=")
-        if flag.startswith("--") and flag not in known:
-            name = flag.lstrip("-")
-            raise UsageError(
-                f"{word} is unknown; settings are written without dashes, as "
-                f"{name}={value or '...'}. "
-                f"{did_you_mean(flag, known)}"
-            )
-
-
-def check_names(options: Namespace) -> None:
-    """Refuse an unknown choice of a configuration group, with the nearest known one."""
-    roots = [*conf_dirs(), *([Path(options.config_dir)] if options.config_dir else [])]
-    for override in options.overrides:
-        key, equals, values = override.lstrip("+~").partition("=")
-        folders = [root / key.partition("@")[0] for root in roots]
-        if not key or not equals or key.startswith("hydra") or override == ALL_METRICS:
-            continue
-        known = [name for folder in folders for name in choices_of(folder)]
-        if not known:
-            continue
-        check_one(override, known)
-        for value in values.split(","):
-            plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
-            if value == "all":
-                raise UsageError(f"{override}: all stands alone, as {key}=all")
-            if plain and value not in (*known, "null", CHOICE):
-                raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
-
-
-def expand(options: Namespace) -> list[str]:
-    """Overrides with ``all`` replaced by what it stands for."""
-    overrides = list(options.overrides)
-    for number, override in enumerate(overrides):
-        if override == ALL_METRICS:
-            overrides[number] = "metric=" + ",".join(group_choices("metric"))
-    if ALL_ANNOTATORS in overrides:
-        rest = [override for override in overrides if override != ALL_ANNOTATORS]
-        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
-        overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
-    if ALL_CAPTIONERS in overrides:
-        rest = [override for override in overrides if override != ALL_CAPTIONERS]
-        swept = ",".join(_all_captioners(rest, options))
-        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
-    return overrides
-
-
-def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The majority and everyone who labelled.
-
-    Raises:
-        UsageError: if the data set knows no annotators.
-    """
-    rest = [override for override in overrides if override != ALL_CAPTIONERS]
-    found = cell_of(compose_config(first_choices(rest), options))
-    dataset, attribute = found.build("dataset"), found.build("attribute")
-    names: Sequence[str] = dataset.annotators(attribute)
-    if not names:
-        raise UsageError(
-            f"{ALL_ANNOTATORS}: dataset {found.choices['dataset']!r} does not say who labelled what"
-        )
-    return [MAJORITY, *names]
-
-
-def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners that every swept data set and attribute has.
-
-    Raises:
-        UsageError: if they do not have the same.
-    """
-    keys = ("dataset", "attribute")
-    swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
-    rest = [o for o in overrides if o not in swept]
-    found = {
-        " ".join(chosen): _captioners([*rest, *chosen], options)
-        for chosen in product(*(choices_in(override) for override in swept))
-    }
-    names = next(iter(found.values()))
-    odd = next((label for label, own in found.items() if own != names), None)
-    if odd:
-        raise UsageError(
-            f"captioner=all: {odd} has the captioners {', '.join(found[odd])}, "
-            f"{next(iter(found))} has {', '.join(names)}; name those to run"
-        )
-    return names
-
-
-def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    found = cell_of(compose_config(first_choices(overrides), options))
-    names = found.build("dataset").everyone(found.build("attribute"))
-    if not names:
-        raise UsageError(
-            f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "
-            "attribute, so there is nothing to run"
-        )
-    return names
-
-
-def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
-    """Refuse a sweep that names an unknown captioner before its first job runs."""
-    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
-    names = [override for override in overrides if override.startswith("captioner=")]
-    if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
-        return
-    dataset = _instantiate(_plain(config.dataset, resolve=True), "dataset")
-    for name in names[-1].partition("=")[2].split(","):
-        if name.replace("_", "").isalnum():  # else an expression, left to Hydra
-            dataset.check_captioner(name)
+def _labelled(dataset: Dataset) -> str:
+    """The choices of attribute that a data set labels."""
+    trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
+    found = [name for name, tree in trees.items() if dataset.name in tree["attribute"]["labels"]]
+    return ", ".join(found) or "no attribute"
 
 
 def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
@@ -374,7 +240,7 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
-    written = _plain(config, resolve=False)
+    written = plain(config, resolve=False)
     try:
         check_task(tree)
     except UsageError as error:
@@ -429,7 +295,8 @@ def _resolved(config: DictConfig, key: str) -> Any:
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
-def _plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
+def plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
+    """A node as plain data."""
     from omegaconf import OmegaConf
 
     container = OmegaConf.to_container(node, resolve=resolve)
@@ -437,7 +304,7 @@ def _plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
     return {str(key): value for key, value in container.items()}
 
 
-def _instantiate(node: Any, key: str) -> Any:
+def instantiated(node: Any, key: str) -> Any:
     """Build what a checked node describes; a refusal by its constructor is the user's to mend."""
     try:
         return build(node)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated
 
 from bias_pipeline.declared import Configurable, Given, Text
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, UnlabelledError, UsageError, did_you_mean
 
 Word = Annotated[str, Text(r"[\s\S]*[^\s,][\s\S]*", "a word ([] if there is none)")]
 Name = Annotated[str, Text(r"[\s\S]*\S[\s\S]*", "a name")]
@@ -250,10 +250,10 @@ class Attribute(Configurable):
         A data set may know fewer groups than the attribute; chance is then that of its own.
 
         Raises:
-            UsageError: if the data set carries no labels of this attribute.
+            UnlabelledError: if the data set carries no labels of this attribute.
         """
         if dataset not in self.labels:
-            raise UsageError(
+            raise UnlabelledError(
                 f"dataset {dataset!r} has no labels of attribute {self.name!r}; "
                 f"it is labelled in: {', '.join(sorted(self.labels)) or 'none'}"
             )

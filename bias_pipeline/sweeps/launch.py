@@ -13,18 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.config.compose import (
-    ALL_CAPTIONERS,
-    ALL_METRICS,
-    INVOCATION,
-    cell_of,
-    check_captioners,
-    check_names,
-    composer,
-    expand,
-    new_invocation,
-    options_of,
-)
+from bias_pipeline.config.command_line import ALL_METRICS, check_names, options_of
+from bias_pipeline.config.compose import INVOCATION, cell_of, composer, new_invocation
+from bias_pipeline.config.expansion import ALL_CAPTIONERS, check_captioners, expand
 from bias_pipeline.config.hydra_composer import Loader, composition_message
 from bias_pipeline.config.overrides import first_choices, further_choices, idle, sweeps
 from bias_pipeline.config.spelling import spelled_out

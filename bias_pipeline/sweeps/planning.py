@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.catalogue import costs
-from bias_pipeline.config.compose import Cell, cell_of, check_captioners
+from bias_pipeline.config.compose import Cell, cell_of
+from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.grid import print_table

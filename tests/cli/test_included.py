@@ -18,7 +18,7 @@ import yaml
 
 import bias_pipeline as bp
 from bias_pipeline.catalogue import registry
-from bias_pipeline.config import compose, kinds, targets
+from bias_pipeline.config import command_line, expansion, kinds, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.included import VARIABLE
 from tests.cli.commands import Run, results, rows
@@ -90,7 +90,7 @@ def test_help_offers_what_is_included(run: Run) -> None:
 
 def test_all_metrics_are_those_of_ones_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "mine")
-    (word,) = compose.expand(compose.options_of(["metric=all"]))
+    (word,) = expansion.expand(command_line.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
 
 

@@ -47,6 +47,7 @@ MISTAKES = [
     (("encoder=lstm", "trainer.max_epochs=abc"), "max_epochs='abc' must be a whole number"),
     (("metric=glob(l*)",), "a sweep must list its values"),
     (("seed=3",), "did you mean 'seeds'"),
+    (("attribute=ethnicity",), "scenes has labels of age, emotion, gender, race"),
     (("audit", "x.json"), "required: --attributes; see python -m bias_pipeline audit --help"),
     (("audit", "x.json", "--attributes", "y.csv", "--map", "M"), "--map M: write LABEL=GROUP"),
     (("audit", "x.json", "--attributes", "y", "--map", "M=men"), "did you mean"),
@@ -128,7 +129,7 @@ def test_all_captioners_are_those_that_the_data_permit(
 
     monkeypatch.setattr(launch, "_outcomes", with_one_refused)
     monkeypatch.setattr(
-        "bias_pipeline.config.compose._all_captioners", lambda *_: ["faithful", "terse"]
+        "bias_pipeline.config.expansion._all_captioners", lambda *_: ["faithful", "terse"]
     )
     assert run("metric=gender_error", f"captioner={captioner}", *SMALL)[0] == code
 

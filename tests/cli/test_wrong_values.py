@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config import compose
+from bias_pipeline.config import command_line, compose
 from bias_pipeline.datasets.base import Dataset
 from tests.cli.commands import SMALL, Run
 
@@ -179,7 +179,7 @@ def test_a_bad_variable_of_a_cluster_is_told(run: Run, monkeypatch: pytest.Monke
 
 def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "90")
-    options = compose.options_of(["cluster=slurm"])
+    options = command_line.options_of(["cluster=slurm"])
     config = compose.compose_config(options.overrides, options)
     assert config.hydra.launcher.timeout_min == 90
 

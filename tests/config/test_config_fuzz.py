@@ -18,7 +18,7 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.config import compose
+from bias_pipeline.config import command_line, compose
 from bias_pipeline.config.hydra_composer import check_composed
 from bias_pipeline.config.hydra_part import check_settled, settled
 from bias_pipeline.config.references import check_references
@@ -93,7 +93,7 @@ class Base:
 
 
 def base(*words: str) -> Base:
-    options = compose.options_of(words)
+    options = command_line.options_of(words)
     config = compose.compose_config(options.overrides, options)
     with open_dict(config):
         own = config.attribute

@@ -1,0 +1,101 @@
+"""What ``all`` stands for, and whether a sweep's captioners are known."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+from bias_pipeline.config.command_line import ALL_METRICS
+from bias_pipeline.config.compose import cell_of, compose_config, instantiated, plain
+from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
+from bias_pipeline.datasets.label_files import MAJORITY
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.included import group_choices
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+ALL_CAPTIONERS = "captioner=all"
+ALL_ANNOTATORS = "dataset.annotator=all"
+
+
+def expand(options: Namespace) -> list[str]:
+    """Overrides with ``all`` replaced by what it stands for."""
+    overrides = list(options.overrides)
+    for number, override in enumerate(overrides):
+        if override == ALL_METRICS:
+            overrides[number] = "metric=" + ",".join(group_choices("metric"))
+    if ALL_ANNOTATORS in overrides:
+        rest = [override for override in overrides if override != ALL_ANNOTATORS]
+        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
+        overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
+    if ALL_CAPTIONERS in overrides:
+        rest = [override for override in overrides if override != ALL_CAPTIONERS]
+        swept = ",".join(_all_captioners(rest, options))
+        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
+    return overrides
+
+
+def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The majority and everyone who labelled.
+
+    Raises:
+        UsageError: if the data set knows no annotators.
+    """
+    rest = [override for override in overrides if override != ALL_CAPTIONERS]
+    found = cell_of(compose_config(first_choices(rest), options))
+    dataset, attribute = found.build("dataset"), found.build("attribute")
+    names: Sequence[str] = dataset.annotators(attribute)
+    if not names:
+        raise UsageError(
+            f"{ALL_ANNOTATORS}: dataset {found.choices['dataset']!r} does not say who labelled what"
+        )
+    return [MAJORITY, *names]
+
+
+def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The captioners that every swept data set and attribute has.
+
+    Raises:
+        UsageError: if they do not have the same.
+    """
+    keys = ("dataset", "attribute")
+    swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
+    rest = [o for o in overrides if o not in swept]
+    found = {
+        " ".join(chosen): _captioners([*rest, *chosen], options)
+        for chosen in product(*(choices_in(override) for override in swept))
+    }
+    names = next(iter(found.values()))
+    odd = next((label for label, own in found.items() if own != names), None)
+    if odd:
+        raise UsageError(
+            f"captioner=all: {odd} has the captioners {', '.join(found[odd])}, "
+            f"{next(iter(found))} has {', '.join(names)}; name those to run"
+        )
+    return names
+
+
+def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    found = cell_of(compose_config(first_choices(overrides), options))
+    names = found.build("dataset").everyone(found.build("attribute"))
+    if not names:
+        raise UsageError(
+            f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "
+            "attribute, so there is nothing to run"
+        )
+    return names
+
+
+def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
+    """Refuse a sweep that names an unknown captioner before its first job runs."""
+    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
+    names = [override for override in overrides if override.startswith("captioner=")]
+    if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
+        return
+    dataset = instantiated(plain(config.dataset, resolve=True), "dataset")
+    for name in names[-1].partition("=")[2].split(","):
+        if name.replace("_", "").isalnum():  # else an expression, left to Hydra
+            dataset.check_captioner(name)
