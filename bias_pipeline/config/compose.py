@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_h
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
+from bias_pipeline.captioners.prompt import Line
 from bias_pipeline.config.command_line import check_names, options_of
 from bias_pipeline.config.kinds import check_arguments, check_value
 from bias_pipeline.config.references import check_resolved
@@ -64,6 +65,7 @@ class Task(TypedDict, total=False):
     image_masking: ImageMasking
     alignment: TextTransform
     encoder: Encoder
+    prompt: Mapping[Literal["template"], Line]
     debias: Debias
     head: Head
     probe: Probe

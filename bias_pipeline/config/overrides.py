@@ -11,7 +11,7 @@ LISTED = ("logger", "experiment")  # groups of which several may be chosen at on
 # What metrics are made of; each uses some of it.
 OF_METRICS = (
     *("alignment", "attacker", "context", "debias", "encoder", "head", "image_masking", "masking"),
-    *("probe", "scoring", "split", "trainer"),
+    *("probe", "prompt", "scoring", "split", "trainer"),
 )
 
 

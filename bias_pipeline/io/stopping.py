@@ -63,7 +63,13 @@ def end_with_parent() -> None:
 
 
 def exit_code() -> int:
-    """What a stopped process ends with: under Slurm, a request to be queued again."""
+    """What a stopped process ends with: under Slurm, a request to be queued again.
+
+    CPython takes a Ctrl-C that met an ``exec``, such as that of a dataclass being made, for
+    unhandled whoever handles it, and kills itself at the end instead of exiting with a code; the
+    next ``exec`` makes it forget.
+    """
+    exec("")  # noqa: S102 - see above
     if _requested in (None, signal.SIGINT):  # None: somebody else's handler saw Ctrl-C
         return INTERRUPTED
     return REQUEUE if _under_slurm() else TERMINATED

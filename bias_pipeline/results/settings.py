@@ -69,8 +69,11 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 
 
 def _untold(values: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
-    """The values that no chosen whole tells: ``split=dbac`` tells ``split.test_share``."""
-    return {key: v for key, v in values.items() if key.partition(".")[0] not in told}
+    """The values that no chosen whole tells: ``split=dbac`` tells ``split.test_share``.
+
+    ``prompt=cloze`` tells ``encoder.prompt.template``.
+    """
+    return {key: v for key, v in values.items() if told.keys().isdisjoint(key.split("."))}
 
 
 def label(result: Result) -> str:

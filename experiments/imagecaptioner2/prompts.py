@@ -13,16 +13,17 @@ from pathlib import Path
 
 import pandas as pd
 
+from bias_pipeline.config import compose
 from experiments.imagecaptioner2.reproduce import COMMON
 from experiments.study import cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "prompt_rows.csv", HERE / "PROMPTS.md"
-TEMPLATES = {
-    "the paper's": "{caption} therefore the {attribute} is {answer}",
-    "a question": "{caption} what is the {attribute} it is {answer}",
-    "the answer alone": "{caption} {answer}",
-    "before the caption": "the {attribute} is {answer} {caption}",
+PROMPTS = {
+    "the paper's": "suffix",
+    "a question": "question",
+    "the answer alone": "bare",
+    "before the caption": "cloze",
 }
 CAPTIONERS = ("dampener", "faithful", "amplifier")
 # Objects of a scene instead of its pixels: each cell trains six networks.
@@ -34,8 +35,8 @@ def run(outputs: Path) -> pd.DataFrame:
     """Rows of every captioner under every prompt."""
     captioners = f"captioner={','.join(CAPTIONERS)}"
     found = [
-        sweep(name, outputs, *CELL, captioners, f'encoder.prompt.template="{template}"', *COMMON)
-        for name, template in TEMPLATES.items()
+        sweep(name, outputs, *CELL, captioners, f"prompt={prompt}", *COMMON)
+        for name, prompt in PROMPTS.items()
     ]
     rows = pd.concat(found, ignore_index=True)
     return rows[rows["part"].isin(PARTS)]
@@ -46,14 +47,16 @@ def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     own = rows[rows["part"] == part].set_index(["study", "captioner"])
     lines = {
         name: {captioner: cell(own.loc[name, captioner]) for captioner in CAPTIONERS}
-        for name in TEMPLATES
+        for name in PROMPTS
     }
     return pd.DataFrame(lines).T.rename_axis("prompt")
 
 
 def write(rows: pd.DataFrame) -> None:
     """Write the page."""
-    words = pd.DataFrame({"template": TEMPLATES}).rename_axis("prompt")
+    trees = {name: compose.cell([*CELL, f"prompt={own}"]).tree for name, own in PROMPTS.items()}
+    templates = {name: own["encoder"]["prompt"]["template"] for name, own in trees.items()}
+    words = pd.DataFrame({"template": templates}).rename_axis("prompt")
     tables = {
         "Scores (per cent)": table(rows, "score"),
         "Probability of the true group, model captions (per cent)": table(rows, "model"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.captioners.prompt import PAD, START, UNKNOWN, Prompt, Prompted
+from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.errors import UsageError
@@ -77,3 +78,19 @@ def test_an_answer_of_an_unknown_group_is_refused() -> None:
 def test_two_groups_with_one_answer_are_refused() -> None:
     with pytest.raises(UsageError, match="same answer"):
         Prompt("gender", answers={"male": "female"}).answers_of(("male", "female"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "before", "after"),
+    [
+        ("suffix", "{caption} therefore the gender is", ""),
+        ("question", "{caption} what is the gender it is", ""),
+        ("cloze", "the gender is", "{caption}"),
+        ("bare", "{caption}", ""),
+    ],
+)
+@pytest.mark.parametrize("encoder", ["sat", "grit", "hf", "hf_lora"])
+def test_prompts_have_names(encoder: str, choice: str, before: str, after: str) -> None:
+    words = ("metric=imagecaptioner2", f"encoder={encoder}", f"prompt={choice}")
+    own = cell(words).build("encoder").prompt
+    assert (" ".join(own.before), " ".join(own.after)) == (before, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
@@ -104,3 +105,15 @@ def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(main, "_command", refuse)
     assert main.main([]) == 2
+
+
+def test_an_interrupt_within_exec_exits_with_its_code() -> None:
+    code = (
+        "import signal, sys\n"
+        "from bias_pipeline.commands import main\n"
+        "main._obey = lambda _: exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.exit(main.main([]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == stopping.INTERRUPTED

@@ -98,3 +98,11 @@ def test_a_frame_has_a_column_for_what_differs() -> None:
 
 def test_a_frame_has_no_further_column_where_nothing_differs() -> None:
     assert Results([cell("a")]).frame().columns[-1] == "seeds"
+
+
+def test_a_choice_tells_the_values_of_its_file_wherever_they_stand() -> None:
+    results = [
+        replace(cell("a", 1), settings={"order": "first"}),
+        replace(cell("b", 2), settings={"order": "second"}),
+    ]
+    assert told(*results) == [{"order": "first"}, {"order": "second"}]
