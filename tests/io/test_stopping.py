@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from bias_pipeline.commands import main
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io import stopping
+from tests.cli.commands import REPOSITORY
 
 
 @pytest.fixture(autouse=True)
@@ -107,13 +110,15 @@ def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPat
     assert main.main([]) == 2
 
 
-def test_an_interrupt_within_exec_exits_with_its_code() -> None:
-    code = (
+def test_an_interrupt_within_exec_exits_with_its_code(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(
         "import signal, sys\n"
         "from bias_pipeline.commands import main\n"
         "main._obey = lambda _: exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "sys.exit(main.main([]))"
+        "sys.exit(main.main([]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    command = [sys.executable, "-m", "interrupted"]  # whoever is started with -c is never killed
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert done.returncode == stopping.INTERRUPTED
