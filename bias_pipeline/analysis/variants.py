@@ -156,8 +156,11 @@ def variants(
 
 
 def _varies(key: str, over: Sequence[str]) -> bool:
-    """Whether a setting is what varies, or a value within a choice that does."""
-    return key in over or key.partition(".")[0] in over
+    """Whether a setting is what varies, or a value within a choice that does.
+
+    Where metrics do, each setting of one of them makes it another.
+    """
+    return "metric" in over or key in over or key.partition(".")[0] in over
 
 
 def _check(over: Sequence[str], known: Sequence[str]) -> None:

@@ -198,6 +198,13 @@ def test_metrics_may_be_the_variants() -> None:
     assert variants(found, {}, ["metric"])[0].variants == ("lic", "leakage")
 
 
+def test_each_setting_of_a_metric_is_a_variant_where_metrics_are() -> None:
+    table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
+    same = [own for order in (0, 1) for own in configured(results(table), order)]
+    (own,) = variants([*same, *results(table, metric="leakage")], {}, ["metric"])
+    assert own.variants == ("lic metric.order=0", "lic metric.order=1", "leakage")
+
+
 def test_two_runs_of_one_variant_are_refused() -> None:
     found = results()
     again = [
