@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bias_pipeline.errors import BiasPipelineError, refused_by_system
+from bias_pipeline.errors import BiasPipelineError, ResourceError, refused_by_system
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.paths import user_cache
@@ -63,10 +63,10 @@ Noted = dict[str, tuple[Traits, str]]
 class _Ledger:
     """Digests of the files of a folder, with what the system told of each before it was read."""
 
-    def __init__(self, folder: Path, kept: Path) -> None:
+    def __init__(self, folder: Path, kept: Path | None) -> None:
         self.folder = folder
-        self.kept = kept
-        self.noted = _read(kept)
+        self.kept = kept  # nowhere where a user has no home
+        self.noted = _read(kept) if kept else {}
         self.fresh = 0  # bytes that were read and are not kept yet
 
     def digest(self, name: str) -> str:
@@ -87,7 +87,7 @@ class _Ledger:
 
     def keep(self) -> None:
         """Add to what other processes kept, if much was read; if that fails, it is read again."""
-        if self.fresh < _WORTH:
+        if self.kept is None or self.fresh < _WORTH:
             return
         self.fresh = 0
         with contextlib.suppress(OSError):
@@ -153,12 +153,17 @@ def belied(paths: Iterable[Path]) -> list[Path]:
 
 
 def _ledger_of(path: Path) -> _Ledger:
-    return _ledger(Path(os.path.abspath(path)).parent, user_cache() / "digests")  # noqa: PTH100
+    try:
+        cache = user_cache() / "digests"
+    except ResourceError:
+        cache = None
+    return _ledger(Path(os.path.abspath(path)).parent, cache)  # noqa: PTH100
 
 
 @lru_cache(maxsize=10_000)
-def _ledger(folder: Path, cache: Path) -> _Ledger:
-    return _Ledger(folder, cache / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.json")
+def _ledger(folder: Path, cache: Path | None) -> _Ledger:
+    name = f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.json"
+    return _Ledger(folder, cache and cache / name)
 
 
 def _read(kept: Path) -> Noted:

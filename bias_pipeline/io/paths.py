@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
+
+from bias_pipeline.errors import ResourceError
 
 
 def conf_dir() -> Path:
@@ -22,13 +23,15 @@ def experiments_dir() -> Path:
 def user_cache() -> Path:
     """The folder in which this user's machine keeps what takes long to make.
 
-    Without a home, as in some containers, it is among what is temporary.
+    Raises:
+        ResourceError: if the user has no home, as in some containers. Nothing that others can write
+            to stands in for it: weights are kept there.
     """
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
         return root.expanduser() / "bias_pipeline"
-    except RuntimeError:
-        return Path(tempfile.gettempdir()) / f"bias_pipeline-{os.getuid()}"
+    except RuntimeError as error:
+        raise ResourceError(f"{error}; set XDG_CACHE_HOME to a folder of your own") from error
 
 
 def choices_of(folder: Path) -> list[str]:

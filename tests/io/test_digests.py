@@ -114,6 +114,15 @@ def test_an_unwritable_cache_costs_only_time(folder: Path, monkeypatch: pytest.M
     assert digest_of(path) == sha256_of(path)
 
 
+def test_who_has_no_home_has_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise ResourceError("Could not determine home directory")
+
+    monkeypatch.setattr(digests, "user_cache", homeless)
+    path = written(folder, "a", "one")
+    assert digest_of(path) == sha256_of(path)
+
+
 def test_files_that_are_gone_are_forgotten(folder: Path) -> None:
     paths = [written(folder, name, name) for name in "ab"]
     digests_of(paths)
