@@ -20,10 +20,12 @@ from bias_pipeline.results.store import Result, Row, rows_csv
 
 _NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
-BLANK, UNCOVERED = "‡", "§"
+BLANK, UNCOVERED, UNMOVED = "‡", "§", "¶"
 MARKS = {
     BLANK: "blank captions, counted above, are absent: they lower the coverage",
     UNCOVERED: f"rests on less than {COVERAGE:.0%} of the labelled images: no verdict",
+    UNMOVED: "no resampling of the images moved the number, which is no certainty: what none of n "
+    "images shows, up to 3/n of others may",
 }
 
 
@@ -195,8 +197,13 @@ def _shown(result: Result) -> Row:
 
 
 def marks(row: Row, result: Result) -> str:
-    """Signs beside a coverage, of :data:`MARKS`: blank captions, too few images for a verdict."""
-    used = {BLANK: has_blanks(result), UNCOVERED: row.coverage < COVERAGE}
+    """Signs beside a coverage, of :data:`MARKS`: what a reader of the numbers must know."""
+    unmoved = (own.ci_low == own.ci_high for own in result.rows if own.part in HEADLINES)
+    used = {
+        BLANK: has_blanks(result),
+        UNCOVERED: row.coverage < COVERAGE,
+        UNMOVED: any(unmoved),
+    }
     return " ".join(mark for mark, own in used.items() if own)
 
 

@@ -179,9 +179,10 @@ def test_what_has_no_value_has_no_place() -> None:
     assert Axis(0.0, 1.0, False, ()).at(float("nan")) is None
 
 
-@pytest.mark.parametrize("mark", ["‡", "§"])
+@pytest.mark.parametrize("mark", ["‡", "§", "¶"])
 def test_marks_are_explained(mark: str) -> None:
     own = result(coverage=0.4)
+    own.rows[0] = replace(own.rows[0], ci_low=0.0, ci_high=0.0)
     own.manifest["corpus"]["blanks"]["model"] = 3  # type: ignore[index]
     assert f"<li>{mark} " in first_screen([own])
 

@@ -62,6 +62,14 @@ def test_e9_a_hostile_name_is_printed_as_it_is_written(
     assert f" {name} †" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("high", "marked"), [(0.0, True), (0.1, False), (math.nan, False)])
+def test_an_interval_of_no_width_is_marked(
+    capsys: pytest.CaptureFixture[str], high: float, marked: bool
+) -> None:
+    print_results([result(value=0.0, ci_low=0.0, ci_high=high)])
+    assert ("¶ no resampling" in capsys.readouterr().out) == marked
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_e9_a_hostile_title_is_printed_as_it_is_written(
     capsys: pytest.CaptureFixture[str], name: str
