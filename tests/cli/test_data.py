@@ -62,13 +62,18 @@ def test_the_share_of_blanks_can_be_raised(run: Run, tmp_path: Path) -> None:
     assert run("data", "validate", *words)[0] == 0
 
 
-def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
-    write_folder(tmp_path / "coco")
-    (tmp_path / "photos").mkdir()
+def with_photos(folder: Path) -> tuple[str, ...]:
+    """A data set whose images have a small picture each."""
+    write_folder(folder / "coco")
+    (folder / "photos").mkdir()
     for number in range(100, 160):
-        Image.new("RGB", (4, 4)).save(tmp_path / "photos" / f"{number}.png")
-    words = ("dataset=coco", f"dataset.root={tmp_path / 'coco'}")
-    shown = (*words, f"dataset.images={tmp_path / 'photos'}")
+        Image.new("RGB", (4, 4)).save(folder / "photos" / f"{number}.png")
+    words = ("dataset=coco", f"dataset.root={folder / 'coco'}")
+    return (*words, f"dataset.images={folder / 'photos'}")
+
+
+def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
+    shown = with_photos(tmp_path)
     assert run("data", "validate", *shown)[0] == 0
     (tmp_path / "photos" / "107.png").write_bytes(b"\x89PNG")
     code, said = run("data", "validate", *shown)
@@ -83,12 +88,7 @@ def test_validate_reads_every_picture_anew(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_WORTH", 1)
     monkeypatch.setattr(digests, "_TICK", -(10**12))  # else what was just written is not noted
-    write_folder(tmp_path / "coco")
-    (tmp_path / "photos").mkdir()
-    for number in range(100, 160):
-        Image.new("RGB", (4, 4)).save(tmp_path / "photos" / f"{number}.png")
-    words = ("dataset=coco", f"dataset.root={tmp_path / 'coco'}")
-    shown = (*words, f"dataset.images={tmp_path / 'photos'}")
+    shown = with_photos(tmp_path)
     run("data", "validate", *shown)
     (ledger,) = (tmp_path / "cache/bias_pipeline/digests").iterdir()
     noted = json.loads(ledger.read_text())
