@@ -13,13 +13,16 @@ _GROUPS = (
     "dataset",
     "attribute",
     "encoder",
+    "prompt",
     "head",
     "probe",
     "trainer",
     "masking",
+    "image_masking",
     "alignment",
     "scoring",
     "split",
+    "debias",
     "cluster",
 )
 

@@ -69,11 +69,14 @@ class _Ledger:
         self.noted = _read(kept) if kept else {}
         self.fresh = 0  # bytes that were read and are not kept yet
 
+    def known(self, name: str) -> str | None:
+        """SHA-256 of a file as it was noted, None if it was not or somebody wrote to it since."""
+        traits, digest = self.noted.get(name, (None, None))
+        return digest if traits == Traits.of(self.folder / name) else None
+
     def digest(self, name: str) -> str:
-        """SHA-256 of a file, as noted if nobody wrote to it since."""
-        traits = Traits.of(self.folder / name)
-        known = self.noted.get(name)
-        return known[1] if known and known[0] == traits else self.read(name)
+        """SHA-256 of a file, read only if it is not known."""
+        return self.known(name) or self.read(name)
 
     def read(self, name: str) -> str:
         """The same, read anew."""
@@ -144,8 +147,8 @@ def belied(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         ledger = _ledger_of(path)
         with contextlib.suppress(OSError):
-            before, now = ledger.digest(path.name), ledger.read(path.name)
-            if now != before:
+            before, now = ledger.known(path.name), ledger.read(path.name)
+            if before not in (None, now):
                 found.append(path)
                 ledger.fresh = _WORTH
             ledger.keep()

@@ -109,9 +109,8 @@ def p_of_fair(entropies: FloatArray, sizes: IntArray, k: int) -> FloatArray:
 
 def _tails(entropies: FloatArray, sizes: tuple[int, ...], k: int) -> FloatArray:
     """(C,) twice the smaller tail; what was drawn counts itself, so that no tail is empty."""
-    values, chances = _law(sizes, k)
-    order = np.argsort(values, kind="stable")
-    ordered, reached = values[order], np.concatenate([[0.0], np.cumsum(chances[order])])
+    ordered, chances = _law(sizes, k)
+    reached = np.concatenate([[0.0], np.cumsum(chances)])
     least = 0.0 if _is_short(np.array(sizes), k) else 1 / _DRAWN
     below = reached[np.searchsorted(ordered, entropies + _EQUAL, side="right")]
     above = reached[-1] - reached[np.searchsorted(ordered, entropies - _EQUAL, side="left")]
@@ -120,9 +119,11 @@ def _tails(entropies: FloatArray, sizes: tuple[int, ...], k: int) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _law(sizes: tuple[int, ...], k: int) -> tuple[FloatArray, FloatArray]:
-    """(W,) entropies of ways to fill the top, and their probabilities."""
+    """(W,) entropies of ways to fill the top, ascending, and their probabilities."""
     own = np.array(sizes)
-    return _listed(own, k) if _is_short(own, k) else _drawn(own, k)
+    values, chances = _listed(own, k) if _is_short(own, k) else _drawn(own, k)
+    order = np.argsort(values, kind="stable")
+    return values[order], chances[order]
 
 
 def _is_short(sizes: IntArray, k: int) -> bool:
