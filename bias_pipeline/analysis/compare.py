@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -150,9 +150,13 @@ def _headline(result: Result, part: str) -> Row:
     return next(row for row in result.rows if row.part == part)
 
 
-def draws_ranked(result: Result, part: str, own: Draws) -> Draws:
+def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
     """A number under resampling as it is ranked; see :class:`Standing`."""
-    return Draws(ranked(result, part, own.per_seed), ranked(result, part, own.resampled))
+    return replace(
+        draws,
+        per_seed=ranked(result, part, draws.per_seed),
+        resampled=ranked(result, part, draws.resampled),
+    )
 
 
 def ranked(result: Result, part: str, values: FloatArray) -> FloatArray:

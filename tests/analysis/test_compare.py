@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bias_pipeline.analysis.compare import ALL_PAIRS, Contest, contests
+from bias_pipeline.analysis.compare import ALL_PAIRS, Contest, contests, draws_ranked
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.report.test_tables import row
@@ -73,3 +73,9 @@ def test_both_directions_are_compared() -> None:
     ]
     draws = {r.run_id: {"a_to_t": draw(0.1), "t_to_a": draw(0.2)} for r in results}
     assert [found.part for found in contests(results, draws)] == ["a_to_t", "t_to_a"]
+
+
+def test_counts_stay_counts_when_they_are_ranked() -> None:
+    """A count has one column and no seed: it is not one attacker, whose spread nobody knows."""
+    counted = Draws(np.array([-0.2]), np.linspace(-0.3, -0.1, 5)[:, None], trained=False)
+    assert not draws_ranked(result("a", NEARER), "score", counted).trained
