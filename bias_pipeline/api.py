@@ -133,7 +133,7 @@ def compare(
     *,
     metric: str | Sequence[str] = "lic",
     names: tuple[str, str] = ("a", "b"),
-    least: float = 0.0,
+    margin: float | None = None,
     least_coverage: float = COVERAGE,
     alike: float = LIMITS.speech,
     out: str | Path | None = None,
@@ -150,7 +150,7 @@ def compare(
         objects: see :func:`score`.
         metric: one or several, by name.
         names: of the captioners in results; of a file its own name.
-        least: the smallest difference that matters, in the metric's unit.
+        margin: by how much ``a`` may be worse, in the metric's unit.
         least_coverage: share of the labelled images that a number must rest on.
         alike: share by which words a caption and vocabularies may differ where attackers read.
         out: see :func:`score`.
@@ -164,7 +164,7 @@ def compare(
     """
     limits = Limits(coverage=least_coverage, speech=alike)
     if isinstance(a, Result | Audit | Results) and isinstance(b, Result | Audit | Results):
-        return compared([*_results(a), *_results(b)], least=least, limits=limits)
+        return compared([*_results(a), *_results(b)], margin=margin, limits=limits)
     if isinstance(a, Result | Audit | Results) or isinstance(b, Result | Audit | Results):
         raise UsageError("compare: give captions of both captioners, or results of both")
     if labels is None or len(set(names)) < 2:
@@ -173,7 +173,7 @@ def compare(
     both = dict(zip(names, (a, b), strict=True))
     with _desk(both, labels, human, objects, out, settings) as desk:
         found = [desk.run(name, metric=own) for own in metrics for name in names]
-    return compared(found, least=least, limits=limits)
+    return compared(found, margin=margin, limits=limits)
 
 
 def load(folder: str | Path = "outputs") -> Results:

@@ -124,7 +124,7 @@ def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
-    if name not in HEADLINES or not low < neutral < high:
+    if name not in HEADLINES or name in info.untested or not low < neutral < high:
         return part.estimate
     return against(part.estimate, neutral)
 
@@ -147,6 +147,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
             if reading.part in score.parts
         },
         "neutral": neutral,
+        "untested": list(info.untested),
         "range": {name: list(score.parts[name].bounds(name, info)) for name in neutral},
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -65,6 +66,7 @@ def _packed(draws: Draws) -> dict[str, Any]:
         "per_seed": draws.per_seed.tolist(),
         "resampled": base64.b64encode(draws.resampled.astype("<f8").tobytes()).decode(),
         "trained": draws.trained,
+        "trials": draws.trials if draws.is_share else None,
     }
 
 
@@ -93,7 +95,13 @@ def _result(told: Mapping[str, Any]) -> Result:
 def _unpacked(told: Mapping[str, Any]) -> Draws:
     per_seed = np.array(checked(told["per_seed"], list, "per_seed"), np.float64)
     flat: FloatArray = np.frombuffer(base64.b64decode(told["resampled"], validate=True), "<f8")
-    return Draws(per_seed, flat.reshape(-1, len(per_seed)), bool(told["trained"]))
+    trials = told.get("trials")
+    return Draws(
+        per_seed,
+        flat.reshape(-1, len(per_seed)),
+        trained=bool(told["trained"]),
+        trials=math.nan if trials is None else float(trials),
+    )
 
 
 def beside(results: Sequence[Result], baseline: Sequence[Result]) -> list[Result]:

@@ -7,6 +7,7 @@ pair would take minutes, and Holm's correction would leave little to tell.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -152,11 +153,9 @@ def _headline(result: Result, part: str) -> Row:
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
     """A number under resampling as it is ranked; see :class:`Standing`."""
-    return replace(
-        draws,
-        per_seed=ranked(result, part, draws.per_seed),
-        resampled=ranked(result, part, draws.resampled),
-    )
+    values, resampled = (ranked(result, part, own) for own in (draws.per_seed, draws.resampled))
+    trials = draws.trials if np.array_equal(values, draws.per_seed) else math.nan
+    return replace(draws, per_seed=values, resampled=resampled, trials=trials)
 
 
 def ranked(result: Result, part: str, values: FloatArray) -> FloatArray:

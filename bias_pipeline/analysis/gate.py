@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis import doubts
 from bias_pipeline.analysis.compare import alike, draws_ranked, higher_is_better
 from bias_pipeline.analysis.doubts import LIMITS, Limits
+from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.base import HEADLINES, Reading
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
-from bias_pipeline.stats.bootstrap import Draws, Estimate, two_sided_p
+from bias_pipeline.stats.bootstrap import Draws, Estimate, quantile
 from bias_pipeline.stats.compare import holm, paired_difference
+
+POWER = 0.8  # the share of such comparisons that find a difference which is called detectable
 
 # What the winner makes the first captioner: whether quality is compared, then who won.
 _WORDS = {
@@ -38,9 +41,9 @@ class Decision:
         first: the captioner that was named first.
         other: the other.
         difference: of ``part`` as it is ranked (lower is fairer, or better), first minus other.
-            Its p is that of a difference of at least ``least``, adjusted for all that decide.
+            Its p is adjusted for all that decide (Holm).
         unit: of the difference.
-        least: the smallest difference that matters, in ``unit``.
+        margin: by how much the first may be worse, in ``unit``; None: nothing is demanded of it.
         level: of interval and test.
         doubts: why nothing is decided, empty if something is.
         quality: whether it says how good captions are, not how fair.
@@ -55,7 +58,7 @@ class Decision:
     other: str
     difference: Estimate
     unit: str
-    least: float
+    margin: float | None
     level: float
     doubts: tuple[str, ...] = ()
     quality: bool = False
@@ -74,25 +77,60 @@ class Decision:
             return ""
         return "other" if self.difference.value > 0 else "first"
 
+    @property
+    def outcome(self) -> str:
+        """``passed``, ``worse`` or ``undecided``: what a gate makes of it.
+
+        With a margin, ``passed`` needs the whole interval below it and ``worse`` all of it above.
+        Without one, whoever is not shown to be worse passes.
+        """
+        if self.doubts:
+            return "undecided"
+        if self.margin is None:
+            return "worse" if self.winner == "other" else "passed"
+        if self.difference.ci_high < self.margin:
+            return "passed"
+        return "worse" if self.difference.ci_low > self.margin else "undecided"
+
+    @property
+    def detectable(self) -> float:
+        """The difference that such a comparison would find in four of five cases, in ``unit``."""
+        return (quantile(self.level) + quantile(2 * POWER - 1)) * self.difference.error
+
     def sentence(self) -> str:
         """What is decided, or why nothing is."""
-        name = self.name
         by = "" if self.part == self.headline else f" (by {self.part})"
-        numbers = f"difference {self._told()}"
+        numbers = f"difference {self._interval()}"
         if self.doubts:
             return (
-                f"{name}{by}: no verdict on {self.first} and {self.other} ({numbers}): "
+                f"{self.name}{by}: no verdict on {self.first} and {self.other} ({numbers}): "
                 f"{'; '.join(self.doubts)}"
             )
         p = self.difference.p_value
         numbers += ", p < 0.001 after Holm" if p < 0.001 else f", p {p:.3f} after Holm"
-        if not self.winner:
-            return (
-                f"{name}{by}: {self.first} and {self.other} cannot be told apart"
-                f"{self._beyond()} ({numbers})"
-            )
-        better = _WORDS[self.quality][self.winner]
-        return f"{name}{by}: {self.first} is {better} than {self.other}{self._beyond()} ({numbers})"
+        verdict = self._comparison() if self.margin is None else self._against_margin(self.margin)
+        return f"{self.name}{by}: {verdict} ({numbers})"
+
+    def _comparison(self) -> str:
+        """Who is fairer; where nobody is shown to be, what could not have been seen."""
+        if self.winner:
+            return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
+        apart = f"{self.first} and {self.other} cannot be told apart"
+        if math.isnan(self.detectable):
+            return apart
+        return (
+            f"{apart}; a difference below {self._amount(self.detectable)} could not have been seen"
+        )
+
+    def _against_margin(self, margin: float) -> str:
+        """Whether the first is worse by more than it may be."""
+        worse = f"{_WORDS[self.quality]['other']} than {self.other} by more than"
+        return {
+            "passed": f"{self.first} is not {worse} {self._amount(margin)}",
+            "worse": f"{self.first} is {worse} {self._amount(margin)}",
+            "undecided": f"it cannot be told whether {self.first} is {worse} "
+            f"{self._amount(margin)}",
+        }[self.outcome]
 
     def line(self) -> dict[str, object]:
         """The same as a line of a table; ``difference`` is of the part as it is ranked."""
@@ -109,16 +147,20 @@ class Decision:
             "ci_high": self.difference.ci_high,
             "p_value": self.difference.p_value,
             "unit": self.unit,
-            "least": self.least,
+            "margin": self.margin,
             "level": self.level,
             "winner": self.winner,
+            "outcome": self.outcome,
             "doubts": "; ".join(self.doubts),
         }
 
-    def _beyond(self) -> str:
-        return f" by more than {self.least:g}" if self.least else ""
+    def _amount(self, value: float) -> str:
+        """A difference with its unit."""
+        if self.unit == "fraction":
+            return f"{100 * value:.3g} points"
+        return f"{value:.3g}"
 
-    def _told(self) -> str:
+    def _interval(self) -> str:
         """The difference with its interval; what was turned around to be ranked is back."""
         if math.isnan(self.difference.value):
             return "unknown"
@@ -134,7 +176,7 @@ def decisions(
     results: Sequence[Result],
     draws: Mapping[str, Mapping[str, Draws]],
     *,
-    least: float = 0.0,
+    margin: float | None = None,
     level: float = 0.95,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
@@ -143,15 +185,16 @@ def decisions(
     Args:
         results: cells, those of the first captioner first.
         draws: run id to the readings under resampling.
-        least: the smallest difference that matters, in the unit of the reading.
+        margin: by how much the first may be worse, in the unit of the reading.
         level: of intervals and tests, in (0, 1).
         limits: when captioners cannot be compared.
 
     Raises:
         DataError: if cells differ in seeds or resampling.
+        UsageError: if no difference of a headline can reach the margin.
     """
     found = [
-        _decision(first, other, headline, draws, least, level, limits)
+        _decision(first, other, headline, draws, margin, level, limits)
         for first, *others in alike(results)
         for headline in HEADLINES
         for other in others
@@ -171,10 +214,11 @@ def _decision(
     other: Result,
     headline: str,
     draws: Mapping[str, Mapping[str, Draws]],
-    least: float,
+    margin: float | None,
     level: float,
     limits: Limits,
 ) -> Decision:
+    _check_margin(margin, first, headline)
     reading = doubts.readings_of(first).get(headline)
     pair = (first, other)
     part = reading.part if reading else headline
@@ -188,9 +232,9 @@ def _decision(
         attribute=row.attribute,
         first=row.captioner,
         other=other.rows[0].captioner,
-        difference=_beyond(difference, least),
+        difference=difference,
         unit=row.unit,
-        least=least,
+        margin=margin,
         level=level,
         doubts=tuple(_doubts(pair, headline, reading, difference, limits)),
         quality=higher_is_better(first),
@@ -217,12 +261,22 @@ def _row(result: Result, part: str) -> Row | None:
     return next((row for row in result.rows if row.part == part), None)
 
 
-def _beyond(difference: Estimate, least: float) -> Estimate:
-    """The same with the p of a true difference of at most ``least``, either way."""
-    if not least or math.isnan(difference.value):
-        return difference
-    nearest = min(max(difference.value, -least), least)
-    return replace(difference, p_value=two_sided_p(difference, nearest))
+def _check_margin(margin: float | None, result: Result, headline: str) -> None:
+    """Refuse a margin that every difference is below.
+
+    Raises:
+        UsageError: naming the range.
+    """
+    ranges = _reading(result).get("range", {})
+    bounds = ranges.get(headline) if isinstance(ranges, Mapping) else None
+    if margin is None or not isinstance(bounds, Sequence) or None in bounds:
+        return
+    low, high = map(float, bounds)
+    if margin >= high - low:
+        raise UsageError(
+            f"--margin {margin:g}: {result.rows[0].metric} lies between {low:g} and {high:g}, so "
+            f"no difference is above it; a fraction is wanted, 0.01 for one point"
+        )
 
 
 def _doubts(

@@ -65,7 +65,7 @@ def command(words: Sequence[str]) -> int:
     if earlier:
         results += baseline.beside(first, earlier)
     limits = Limits(coverage=options.least_coverage, speech=options.alike)
-    found = compared(results, least=options.least, limits=limits)
+    found = compared(results, margin=options.margin, limits=limits)
     for told in found.namesakes:
         say(told)
     print_contests(found.contests, found.decisions)
@@ -97,8 +97,13 @@ class Comparison:
 
     @property
     def lost(self) -> list[Decision]:
-        """Under which the first is less fair (or worse) than another."""
-        return [decision for decision in self.decided if decision.winner == "other"]
+        """Under which the first is less fair (or worse) than another, by more than the margin."""
+        return [decision for decision in self.decided if decision.outcome == "worse"]
+
+    @property
+    def undecided(self) -> list[Decision]:
+        """Those whose interval holds the margin."""
+        return [decision for decision in self.decided if decision.outcome == "undecided"]
 
     def __str__(self) -> str:
         """All that is decided, a sentence a line."""
@@ -116,13 +121,13 @@ class Comparison:
 
 
 def compared(
-    results: Sequence[Result], *, least: float = 0.0, limits: Limits = LIMITS
+    results: Sequence[Result], *, margin: float | None = None, limits: Limits = LIMITS
 ) -> Comparison:
     """Compare results, those of the first captioner first.
 
     Args:
         results: with their draws.
-        least: the smallest difference that matters, in the metric's unit.
+        margin: by how much the first may be worse, in the metric's unit.
         limits: when captioners cannot be compared.
 
     Raises:
@@ -138,7 +143,7 @@ def compared(
             "of one metric, attribute and configuration, and where the score needs human captions "
             "(dataset.captions=...) give them"
         )
-    return Comparison(tables, decisions(apart, draws, least=least, limits=limits), namesakes)
+    return Comparison(tables, decisions(apart, draws, margin=margin, limits=limits), namesakes)
 
 
 def parser() -> Parser:
@@ -153,7 +158,7 @@ def parser() -> Parser:
         FLAG,
         action="store_true",
         help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
-        f"chance, {DataError.exit_code} if nothing could be decided",
+        f"chance, {DataError.exit_code} if nothing could be decided, or not by the margin",
     )
     own.add_argument(
         "--baseline",
@@ -169,11 +174,11 @@ def parser() -> Parser:
     )
     own.add_argument("--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML")
     own.add_argument(
-        "--least",
+        "--margin",
         type=number(NotNegative),
-        default=0.0,
         metavar="DIFFERENCE",
-        help="the smallest difference that matters, in the metric's unit: 0.01 is one per cent (0)",
+        help=f"with {FLAG}: pass only if A is surely not worse by more than this, in the metric's "
+        "unit (0.01 is one point): the whole interval of the difference lies below it",
     )
     own.add_argument(
         "--least-coverage",
@@ -206,9 +211,16 @@ def _gate(found: Comparison) -> int:
             "describe the same images in as many words, or choose another metric (gender_error, "
             "ba_mals, ba_directional)"
         )
-    told = "not passed" if found.lost else "passed"
-    say(f"gate {told}: {len(found.lost)} of {len(found.decided)} decided comparisons are lost")
-    return WORSE if found.lost else 0
+    if found.lost:
+        say(f"gate not passed: {len(found.lost)} of {len(found.decided)} comparisons are lost")
+        return WORSE
+    if found.undecided:
+        raise DataError(
+            f"gate not passed: {len(found.undecided)} of {len(found.decided)} comparisons cannot "
+            "be decided by this margin; score more images, or choose a larger --margin"
+        )
+    say(f"gate passed: none of {len(found.decided)} comparisons is lost")
+    return 0
 
 
 def _folder(name: str) -> Path | None:

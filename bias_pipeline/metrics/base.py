@@ -115,6 +115,8 @@ class MetricInfo:
         readings: headline to what a conclusion on it may rest on. A headline without one follows
             how much a captioner says, so nothing is concluded from it. Each is tested on planted
             captioners (``tests/analysis/test_readings.py``).
+        untested: headlines that people's captions move away from ``neutral`` too, so that they have
+            no p against it and point nowhere.
         source_identifying: tells bias of the data from bias the captioner adds.
         learnable: learns what bias is instead of counting listed words.
         amplification: says by how much the captioner amplifies.
@@ -142,6 +144,7 @@ class MetricInfo:
     responses: Mapping[str, Response] = field(default_factory=dict)
     says: Mapping[str, str] = field(default_factory=dict)
     readings: Mapping[str, Reading] = field(default_factory=dict)
+    untested: tuple[str, ...] = ()
     source_identifying: bool = False
     learnable: bool = False
     amplification: bool = False
@@ -162,7 +165,7 @@ class MetricInfo:
             *({self.question} - set(QUESTIONS)),
             *({self.family} - set(FAMILIES)),
             *(set(self.needs) - set(NEEDS)),
-            *({*self.readings, *self.says, *self.responses} - set(HEADLINES)),
+            *({*self.readings, *self.says, *self.responses, *self.untested} - set(HEADLINES)),
             *(traits - set(TRAITS)),
         ]
         if unknown:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from bias_pipeline.analysis.gate import Decision
 from bias_pipeline.io.terminal import printable
 
+_KINDS = {"worse": "failure", "undecided": "skipped", "passed": "system-out"}
 _NOTHING = "nothing could be decided, so nothing has passed"
 
 
@@ -21,22 +22,20 @@ def junit(decisions: Sequence[Decision]) -> bytes:
         >>> print(junit([]).decode().splitlines()[1][:67])
         <testsuite name="bias_pipeline compare" tests="1" failures="0" skip
     """
-    lost = [own for own in decisions if own.winner == "other"]
-    doubted = [own for own in decisions if own.doubts]
-    undecided = len(doubted) == len(decisions)
+    kinds = [_KINDS[decision.outcome] for decision in decisions]
+    undecided = kinds.count("skipped") == len(decisions)
     suite = ElementTree.Element(
         "testsuite",
         name="bias_pipeline compare",
         tests=str(len(decisions) + undecided),
-        failures=str(len(lost)),
-        skipped=str(len(doubted)),
+        failures=str(kinds.count("failure")),
+        skipped=str(kinds.count("skipped")),
         errors=str(int(undecided)),
     )
-    for own in decisions:
+    for own, kind in zip(decisions, kinds, strict=True):
         asked = f"{own.metric} {own.headline} {own.settings}".rstrip()
         name = f"{asked}: {own.first} against {own.other}"
         case = _case(suite, f"bias_pipeline.{own.attribute}", name)
-        kind = "failure" if own.winner == "other" else "skipped" if own.doubts else "system-out"
         _tell(case, kind, own.sentence())
     if undecided:
         _tell(_case(suite, "bias_pipeline", "gate"), "error", _NOTHING)

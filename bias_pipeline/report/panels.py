@@ -16,7 +16,7 @@ from bias_pipeline.report.brief import named
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
 from bias_pipeline.report.plain import PANELS, panel_of, rank
 from bias_pipeline.report.sheets import Number, Sheet
-from bias_pipeline.report.tables import arrow, neutral_of, reading
+from bias_pipeline.report.tables import arrow, neutral_of, pointing, reading
 from bias_pipeline.results.store import Result, Row
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
@@ -269,7 +269,7 @@ def _line(finding: Finding, result: Result, name: str, told: str) -> Line:
     rows = {row.part: row for row in result.rows}
     drawn = finding.compared if judged else rows[finding.headline]
     neutral = finding.neutral if judged else neutral_of(result, finding.headline)
-    mark = arrow(drawn, neutral)
+    mark = arrow(drawn, neutral) if judged else pointing(drawn, result)
     return Line(
         name=name.strip(),
         told=told,

@@ -14,11 +14,11 @@ from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.panels import tone_of
 from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
 from bias_pipeline.report.tables import (
-    arrow,
     headline_name,
     legend,
     marks,
     neutral_of,
+    pointing,
     reading,
     said,
 )
@@ -91,9 +91,9 @@ class _Matrix:
         return [captioner + mark, *cells, Number(row.n_images, digits=0), covered, silent]
 
     def _headline(self, row: Row, result: Result) -> Number:
-        pointing = arrow(row, neutral_of(result, row.part))
+        mark = pointing(row, result)
         best = (row.run_id, row.part) in self.best
-        return Number.of(row, pointing, _tone(result, row.part, pointing), best)
+        return Number.of(row, mark, _tone(result, row.part, mark), best)
 
     def agreement(self) -> list[Sheet]:
         """How alike metrics rank captioners, where there are enough of both."""

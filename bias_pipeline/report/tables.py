@@ -227,7 +227,15 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 def headline_cell(row: Row, result: Result) -> str:
     """Value, interval and where it points."""
-    return f"{interval(row)} {arrow(row, neutral_of(result, row.part))}".rstrip()
+    return f"{interval(row)} {pointing(row, result)}".rstrip()
+
+
+def pointing(row: Row, result: Result) -> str:
+    """The arrow of a headline; of one that people's captions move too there is none."""
+    untested = reading(result).get("untested", [])
+    if isinstance(untested, Sequence) and row.part in untested:
+        return ""
+    return arrow(row, neutral_of(result, row.part))
 
 
 def neutral_of(result: Result, part: str) -> float:

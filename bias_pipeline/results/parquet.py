@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
@@ -16,7 +17,7 @@ from bias_pipeline.stats.bootstrap import Draws
 
 EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
 DRAWS = "draws.parquet"
-_COUNTED = "counted"
+_COUNTED, _SHARE = "counted", "share of "
 
 
 def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
@@ -67,20 +68,26 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
     """Write a column a headline and seed, ``score:0``; the first line is the estimate itself.
 
-    The one column of a count is ``score:counted``.
+    The one column of a count is ``score:counted``, of a share of 500 observations
+    ``score:share of 500.0``.
 
     Args:
         path: the file.
         draws: part to its draws, all of one number of resamplings.
     """
     columns = {
-        f"{part}:{k if own.trained else _COUNTED}": np.concatenate(
-            [own.per_seed[k : k + 1], own.resampled[:, k]]
-        )
-        for part, own in draws.items()
-        for k in range(len(own.per_seed))
+        f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
+        for part, one in draws.items()
+        for k in range(len(one.per_seed))
     }
     _write(path, columns)
+
+
+def _column(draws: Draws, seed: int) -> str:
+    """What a column is of, after the part's name."""
+    if draws.is_share:
+        return f"{_SHARE}{draws.trials!r}"
+    return str(seed) if draws.trained else _COUNTED
 
 
 def read_draws(content: bytes) -> dict[str, Draws]:
@@ -88,13 +95,20 @@ def read_draws(content: bytes) -> dict[str, Draws]:
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))
-    parts = dict.fromkeys(str(name).rpartition(":")[0] for name in table.columns)
-    found = {}
-    for part in parts:
-        own = [name for name in table.columns if str(name).rpartition(":")[0] == part]
-        values = table[own].to_numpy(np.float64)
-        found[part] = Draws(values[0], values[1:], trained=own != [f"{part}:{_COUNTED}"])
-    return found
+    columns: dict[str, list[str]] = {}
+    for name in map(str, table.columns):
+        columns.setdefault(name.rpartition(":")[0], []).append(name)
+    return {
+        part: _draws(table[names].to_numpy(np.float64), names[0].rpartition(":")[2])
+        for part, names in columns.items()
+    }
+
+
+def _draws(values: npt.NDArray[np.float64], kind: str) -> Draws:
+    """From the columns of a part, and what the first of them is called; see :func:`_column`."""
+    share = kind.startswith(_SHARE)
+    trials = float(kind.removeprefix(_SHARE)) if share else math.nan
+    return Draws(values[0], values[1:], trained=not share and kind != _COUNTED, trials=trials)
 
 
 def _columns(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:

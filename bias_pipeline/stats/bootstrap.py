@@ -15,6 +15,7 @@ from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import UIntArray, stream
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.shares import effective_trials, wilson
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,15 +39,28 @@ class Draws:
         per_seed: (S,) the number itself.
         resampled: (B, S) under the B resamplings; the same for every result of equal settings.
         trained: whether seeds stand for attackers; a count has one column and no seed.
+        trials: of a share, how many independent observations it is a share of
+            (:func:`~bias_pipeline.stats.shares.effective_trials`); NaN of any other number.
     """
 
     per_seed: FloatArray
     resampled: FloatArray
     trained: bool = True
+    trials: float = math.nan
 
     def __sub__(self, other: Draws) -> Draws:
         """The difference, seed by seed and resampling by resampling."""
         return Draws(self.per_seed - other.per_seed, self.resampled - other.resampled, self.trained)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the number is a share of observations."""
+        return not math.isnan(self.trials)
+
+    @property
+    def image_std(self) -> float:
+        """Standard deviation (ddof 1) of the mean over seeds under resampling of images."""
+        return float(np.std(self.resampled.mean(axis=-1), ddof=1))
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,9 @@ class Estimate:
         n_seeds: S.
         corrected: ``value`` less what noise adds to it, see :func:`summary`.
         error: combined standard deviation, of attackers and images.
+        error_below: the same on the lower side of ``value``, where the interval is of a share and
+            so not symmetric; NaN elsewhere.
+        error_above: on the upper side.
         freedom: degrees of freedom of Student's t.
         choice_std: standard deviation (ddof 1) over choices that ``value`` is the mean of, see
             :mod:`bias_pipeline.stats.choices`; NaN where nothing was chosen.
@@ -81,6 +98,8 @@ class Estimate:
     n_seeds: int
     corrected: float = math.nan
     error: float = math.nan
+    error_below: float = math.nan
+    error_above: float = math.nan
     freedom: float = math.inf
     choice_std: float = math.nan
     draws: Draws | None = field(default=None, compare=False, repr=False)
@@ -222,16 +241,22 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
     what it covers. Attackers' scores are means, which resampling does not move.
 
     Args:
-        draws: a number per seed and resampling.
+        draws: a number per seed and resampling; a share has Wilson's interval.
         level: coverage of the interval, in (0, 1).
     """
     n_seeds = len(draws.per_seed)
     seed_std = float(np.std(draws.per_seed, ddof=1)) if n_seeds > 1 else math.nan
     means = draws.resampled.mean(axis=-1)
-    image_std = float(np.std(means, ddof=1))
+    image_std = draws.image_std
     value = float(draws.per_seed.mean())
+    if draws.is_share:
+        return between(
+            value, *wilson(value, draws.trials, quantile(level)), image_std, level, draws
+        )
     error, freedom = spread(seed_std, image_std, n_seeds if draws.trained else 0)
     half = quantile(level, freedom) * error if error > 0 else error
+    if not draws.trained and error == 0:
+        half = math.nan  # nothing has happened yet, which is no certainty
     corrected = value if draws.trained else value - 2 * float(means.mean() - value)
     return Estimate(
         value=value,
@@ -244,6 +269,57 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         corrected=corrected,
         error=error,
         freedom=freedom,
+        draws=draws,
+    )
+
+
+def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
+    """The draws of a count that is a share of observations.
+
+    Args:
+        draws: of the share.
+        observations: how many it is a share of, such as captions.
+        images: at most how many images they are of, which are independent.
+    """
+    assert draws is not None
+    clusters = min(observations, images)
+    share = float(draws.per_seed.mean())
+    trials = effective_trials(share, draws.image_std, observations, clusters)
+    return replace(draws, trials=trials)
+
+
+def widened(draws: Draws | None, factor: float) -> Draws:
+    """The same with resamplings as many times as far from the estimate."""
+    assert draws is not None
+    return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
+
+
+def between(
+    value: float, low: float, high: float, image_std: float, level: float, draws: Draws
+) -> Estimate:
+    """The estimate of a count whose interval is known, such as a share; without a p value.
+
+    Args:
+        value: the number.
+        low: lower end of its interval.
+        high: upper end.
+        image_std: standard deviation under resampling of images.
+        level: coverage of the interval, in (0, 1).
+        draws: what it was made from.
+    """
+    nan, z = math.nan, quantile(level)
+    return Estimate(
+        value=value,
+        seed_std=nan,
+        image_std=image_std,
+        ci_low=low,
+        ci_high=high,
+        p_value=nan,
+        n_seeds=0,
+        corrected=value,
+        error=(high - low) / (2 * z),
+        error_below=(value - low) / z,
+        error_above=(high - value) / z,
         draws=draws,
     )
 
@@ -297,6 +373,8 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
 
     low, high = sorted((estimate.value, estimate.corrected))
     distance, error = max(low - neutral, neutral - high, 0.0), estimate.error
+    if not math.isnan(estimate.error_below):
+        error = estimate.error_below if neutral < low else estimate.error_above
     if not error > 0:
         return math.nan if math.isnan(error + low) else float(distance == 0)
     if math.isfinite(estimate.freedom):
@@ -306,7 +384,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
     return max(p_value, sys.float_info.min)  # 0 would say that it cannot be
 
 
-def quantile(level: float, freedom: float) -> float:
+def quantile(level: float, freedom: float = math.inf) -> float:
     """How many errors half of an interval is wide: of Student's t, or the normal law.
 
     Example:

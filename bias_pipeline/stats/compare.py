@@ -6,15 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from bias_pipeline.errors import DataError
-from bias_pipeline.stats.bootstrap import Draws, Estimate, quantile, summary, two_sided_p
+from bias_pipeline.stats.bootstrap import Draws, Estimate, between, quantile, summary, two_sided_p
+from bias_pipeline.stats.shares import difference_ends, wilson
 
 
 def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estimate:
     """The difference of two results, first minus second.
 
     Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds
-    and resamplings are subtracted pair by pair.
+    and resamplings are subtracted pair by pair. Two shares have Newcombe's interval, which is known
+    for events that are rare or absent too.
 
     Args:
         first: one result's headline.
@@ -40,8 +44,29 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
             f"{first.resampled.shape[0]} and {second.resampled.shape[0]} resamplings cannot be "
             "compared pair by pair; run both with the same seeds and stats"
         )
-    found = summary(first - second, level)
-    return replace(found, p_value=two_sided_p(found))
+    both_shares = first.is_share and second.is_share
+    difference = _of_shares(first, second, level) if both_shares else summary(first - second, level)
+    return replace(difference, p_value=two_sided_p(difference))
+
+
+def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
+    """The difference of two shares, whose estimates go together as resamplings do."""
+    draws, z = first - second, quantile(level)
+    ends = []
+    for share in (first, second):
+        value = float(share.per_seed.mean())
+        ends.append((value, *wilson(value, share.trials, z)))
+    low, high = difference_ends(ends[0], ends[1], _correlation(first, second))
+    return between(float(draws.per_seed.mean()), low, high, draws.image_std, level, draws)
+
+
+def _correlation(first: Draws, second: Draws) -> float:
+    """Of two numbers under resampling, in [-1, 1]; 0 where one never moves."""
+    spread = first.image_std * second.image_std
+    if not spread > 0:
+        return 0.0
+    covariance = np.cov(first.resampled.mean(axis=-1), second.resampled.mean(axis=-1))[0, 1]
+    return float(np.clip(covariance / spread, -1.0, 1.0))
 
 
 def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float:
@@ -51,7 +76,7 @@ def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float
         >>> round(p_of_interval(1.0, 1.0), 3)
         0.05
     """
-    error = half_width / quantile(level, math.inf)
+    error = half_width / quantile(level)
     return math.erfc(abs(value) / error / math.sqrt(2))
 
 

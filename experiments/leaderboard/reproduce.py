@@ -18,7 +18,7 @@ import pandas as pd
 from bias_pipeline.analysis.compare import contests
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.content import finished_runs
-from bias_pipeline.report.tables import arrow, neutral_of
+from bias_pipeline.report.tables import pointing
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.leaderboard.figures import ranking_figure
@@ -90,7 +90,7 @@ def standings(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]
         {
             "run_id": standing.row.run_id,
             "part": contest.part,
-            "sign": arrow(standing.row, neutral_of(own[standing.row.run_id], contest.part)),
+            "sign": pointing(standing.row, own[standing.row.run_id]),
             "unfairness": standing.unfairness,
             "letters": standing.letters,
         }

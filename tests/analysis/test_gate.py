@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from bias_pipeline.analysis.doubts import LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
+from bias_pipeline.errors import UsageError
 from bias_pipeline.results.store import Result
+from bias_pipeline.stats.bootstrap import Draws
 from tests.analysis.test_compare import draw
 from tests.report.test_tables import row
 
@@ -46,9 +49,26 @@ def cell(
     return Result(captioner, rows or [row(**{**own, "value": value})], manifest)
 
 
-def decided(one: Result, two: Result, least: float = 0.0, limits: Limits = LIMITS) -> Decision:
+def decided(
+    one: Result, two: Result, margin: float | None = None, limits: Limits = LIMITS
+) -> Decision:
     draws = {r.run_id: {r.rows[-1].part: draw(r.rows[-1].value)} for r in (one, two)}
-    (found,) = decisions([one, two], draws, least=least, limits=limits)
+    (found,) = decisions([one, two], draws, margin=margin, limits=limits)
+    return found
+
+
+def rare(wrong: tuple[int, int], n: int, margin: float | None = None) -> Decision:
+    """Two captioners who are wrong so many times each, on other images of n."""
+    pair = [cell(name, k / n, COUNTED) for name, k in zip("ab", wrong, strict=True)]
+    draws = {}
+    for result, k, first in zip(pair, wrong, (0, wrong[0]), strict=True):
+        events = np.zeros(n)
+        events[first : first + k] = 1
+        weights = np.random.default_rng(0).poisson(1.0, (400, n))
+        resampled = (weights @ events / weights.sum(axis=1))[:, None]
+        counted = Draws(np.array([k / n]), resampled, trained=False, trials=float(n))
+        draws[result.run_id] = {"named": counted}
+    (found,) = decisions(pair, draws, margin=margin)
     return found
 
 
@@ -114,9 +134,36 @@ def test_who_hardly_names_a_group_decides_nothing() -> None:
     assert "3% of the captions name a group" in found.sentence()
 
 
-@pytest.mark.parametrize(("least", "winner"), [(0.0, "other"), (0.3, "other"), (0.45, "")])
-def test_a_smaller_difference_than_matters_is_none(least: float, winner: str) -> None:
-    assert decided(cell("a", 0.5), cell("b", 0.1), least).winner == winner
+def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ruled_out() -> None:
+    found = rare((0, 0), 30)
+    assert (found.outcome, found.difference.p_value) == ("passed", 1.0)
+    assert "a difference below 1" in found.sentence()
+    assert "points could not have been seen" in found.sentence()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "n", "outcome", "sentence"),
+    [
+        ((0, 0), 30, "undecided", "it cannot be told whether a is less fair than b by more than"),
+        ((0, 0), 3000, "passed", "a is not less fair than b by more than 1 points"),
+        ((300, 0), 3000, "worse", "a is less fair than b by more than 1 points"),
+        ((40, 0), 3000, "undecided", "cannot be told"),
+        ((15, 0), 3000, "passed", "not less fair"),
+    ],
+)
+def test_with_a_margin_the_whole_interval_decides(
+    wrong: tuple[int, int], n: int, outcome: str, sentence: str
+) -> None:
+    found = rare(wrong, n, margin=0.01)
+    assert (found.outcome, sentence in found.sentence()) == (outcome, True), found.sentence()
+
+
+def test_a_margin_that_every_difference_is_below_is_refused() -> None:
+    one, two = cell("a", 0.5), cell("b", 0.1)
+    for result in (one, two):
+        result.manifest["metric"]["range"] = {"score": [0.0, 1.0]}  # type: ignore[index]
+    with pytest.raises(UsageError, match="lies between 0 and 1, so no difference is above it"):
+        decided(one, two, margin=1.0)
 
 
 def test_the_limits_are_parameters() -> None:

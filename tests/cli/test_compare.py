@@ -138,11 +138,24 @@ def test_a_misgendering_captioner_does_not_pass(run: Run, files: Path) -> None:
     assert (code, "gate not passed: 1 of 1" in text) == (1, True), text
 
 
-def test_a_difference_that_does_not_matter_passes(run: Run, files: Path) -> None:
+def test_a_difference_below_the_margin_passes(run: Run, files: Path) -> None:
     pair = named(files, "stereotyper"), named(files, "faithful")
-    words = (*own(files), "metric=gender_error", "--fail-if-worse", "--least", "0.5")
+    words = (*own(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.5")
     code, text = run("compare", *pair, *words)
-    assert (code, "gate passed: 0 of 1" in text) == (0, True), text
+    assert (code, "gate passed: none of 1" in text) == (0, True), text
+
+
+def test_what_the_margin_cannot_decide_does_not_pass(run: Run, files: Path) -> None:
+    pair = named(files, "faithful"), named(files, "terse")
+    words = (*own(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.0001")
+    code, text = run("compare", *pair, *words)
+    assert (code, "cannot be decided by this margin" in text) == (3, True), text
+
+
+def test_a_margin_below_nothing_is_refused(run: Run, files: Path) -> None:
+    pair = named(files, "faithful"), named(files, "terse")
+    code, text = run("compare", *pair, *own(files), "--margin", "-1")
+    assert (code, "--margin" in text) == (2, True), text
 
 
 def test_an_absent_file_costs_no_work(run: Run, files: Path, tmp_path: Path) -> None:

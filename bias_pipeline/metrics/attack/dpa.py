@@ -79,7 +79,7 @@ class DPA(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dpa",
         title="Directional predictability amplification (DPA)",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -112,6 +112,7 @@ class DPA(Metric):
             "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
         },
         readings={"t_to_a": Reading("t_to_a", named=True)},
+        untested=("a_to_t",),
         source_identifying=True,
         learnable=True,
         amplification=True,

@@ -59,7 +59,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_directional",
         title="Directional bias amplification (BA->)",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -91,6 +91,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             "t_to_a": "where a task is common with a {attribute}, it names that one more often",
         },
         readings={"t_to_a": Reading("t_to_a:named", named=True)},
+        untested=("a_to_t",),
         source_identifying=True,
         amplification=True,
         directional=True,

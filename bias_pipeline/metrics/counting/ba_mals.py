@@ -26,8 +26,10 @@ from bias_pipeline.metrics.parts import SCORE, PartName
 from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import ZHAO_2017
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.shares import spread_of_small_shares
 
 UNDEFINED = PartName("undefined")
+READINGS = tuple(PartName("predictions", detail=how) for how in PREDICTIONS)
 
 
 class BiasAmplificationMALS(LabelledTaskMetric):
@@ -55,7 +57,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_mals",
         title="Bias amplification (MALS)",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -103,16 +105,17 @@ class BiasAmplificationMALS(LabelledTaskMetric):
             each = mals_tasks(counts, predictions=self.predictions)
             values = {SCORE: mals(counts, predictions=self.predictions, absent=self.absent)}
             values |= {
-                PartName("predictions", detail=how): mals(
-                    counts, predictions=how, absent=self.absent
-                )
-                for how in PREDICTIONS
+                reading: mals(counts, predictions=how, absent=self.absent)
+                for how, reading in zip(PREDICTIONS, READINGS, strict=True)
             }
             values |= {UNDEFINED: np.isnan(each).sum(axis=-1), **mention_rates(counts)}
             return values | {PartName(object=o): each[:, t] for t, o in enumerate(seen.tasks)}
 
+        tables = sides.tables()
+        named = np.asarray(tables["joint"].sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
+        factor = spread_of_small_shares(named)
         return Tally(
-            tables=sides.tables(),
+            tables=tables,
             numbers=numbers,
             about=About(sides.images),
             parts={
@@ -120,4 +123,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
                 **mentions_about(sides.images),
             },
             audit={"objects": len(seen.tasks)},
+            widening=dict.fromkeys(
+                (SCORE, *(PartName("predictions", detail=how) for how in PREDICTIONS)), factor
+            ),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -12,12 +12,13 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides, key, mean_of
 from bias_pipeline.metrics.counting.tally import (
     About,
     FloatArray,
     IntArray,
     Mask,
+    Smoothing,
     Sums,
     Tally,
     TaskMetric,
@@ -28,11 +29,15 @@ from bias_pipeline.metrics.counting.tally import (
     one_hot,
     support,
 )
-from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons
+from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons, pseudo_counts
 from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
 from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.metrics.sources import FOULDS_2020
 from bias_pipeline.stats.bootstrap import Bootstrap
+
+# The share of the prior that is drawn anew in every resampling: intervals then hold in simulations
+# of people against people (``experiments/inference``). Ours.
+RESAMPLED_PRIOR = 0.25
 
 
 class DifferentialFairness(TaskMetric):
@@ -62,7 +67,7 @@ class DifferentialFairness(TaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="differential_fairness",
         title="Differential fairness amplification",
-        version=2,
+        version=3,
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
@@ -143,14 +148,34 @@ class DifferentialFairness(TaskMetric):
         people = parts.get(HUMAN, parts[MODEL])
         parts |= {PartName(object=task, side="human"): people for task in tasks}
         parts |= {PartName(object=task, side="model"): parts[MODEL] for task in tasks}
+        tables = sides.tables(seen, table)
         return Tally(
-            tables=sides.tables(seen, table),
+            tables=tables,
             numbers=numbers,
+            smoothing=self._smoothing(seen, sides, tables),
             about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL]), unit="nat"),
             parts=parts,
             audit={"tasks": tasks, "tasks_without_support": len(seen.tasks) - len(tasks)},
             notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
         )
+
+    def _smoothing(
+        self, seen: Seen, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
+    ) -> dict[str, Smoothing]:
+        """Part of the prior is drawn anew in every resampling, as its captions were seen once."""
+        if not PRIORS[self.prior]:
+            return {}
+        found = {}
+        for part in sides.images:
+            captions = seen.corpus.side(part.side).digest
+            for position, sums in enumerate(sides.each(part, tables)):
+                totals = np.asarray(sums.sum(axis=0), np.float64)
+                groups = totals[-len(seen.groups) :]
+                alpha = pseudo_counts(groups, self.prior)
+                tasks = (len(totals) - len(groups)) // len(groups)
+                amounts = np.append(np.repeat(RESAMPLED_PRIOR * alpha, tasks), 0 * groups)
+                found[key(part, position)] = Smoothing(amounts, f"{captions}:{position}")
+        return found
 
     def _objects(
         self, found: dict[PartName, tuple[FloatArray, FloatArray]], tasks: Sequence[str]

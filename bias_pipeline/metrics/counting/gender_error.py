@@ -55,7 +55,7 @@ class GenderError(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="gender_error",
         title="Gender error",
-        version=2,
+        version=3,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
@@ -93,17 +93,28 @@ class GenderError(CountingMetric):
         n_groups = len(seen.groups)
 
         def numbers(sums: Sums) -> dict[PartName, FloatArray]:
-            found = {side: outcomes_of(sums[side], n_groups) for side in sides}
-            rates = groups.rates(found["model"])
+            counts = {side: outcomes_of(sums[side], n_groups) for side in sides}
+            rates = groups.rates(counts["model"])
             values = {
-                SCORE: groups.error(found["model"], self.over),
-                NAMED: groups.error(found["model"], "named"),
+                SCORE: groups.error(counts["model"], self.over),
+                NAMED: groups.error(counts["model"], "named"),
             }
-            if "human" in found:
-                values[HUMAN] = groups.error(found["human"], self.over)
-                values[NAMED_HUMAN] = groups.error(found["human"], "named")
+            if "human" in counts:
+                values[HUMAN] = groups.error(counts["human"], self.over)
+                values[NAMED_HUMAN] = groups.error(counts["human"], "named")
                 values[NAMED_INCREASE] = values[NAMED] - values[NAMED_HUMAN]
             return values | {PartName(group=g): rates[:, a, 1] for a, g in enumerate(seen.groups)}
+
+        def observations(sums: Sums) -> dict[PartName, FloatArray]:
+            counts = {side: outcomes_of(sums[side], n_groups) for side in sides}
+            whole = {side: own.sum(axis=(-2, -1)) for side, own in counts.items()}
+            named = {side: own[..., :-1].sum(axis=(-2, -1)) for side, own in counts.items()}
+            over = whole if self.over == "all" else named
+            found = {SCORE: over["model"], NAMED: named["model"]}
+            if "human" in counts:
+                found |= {HUMAN: over["human"], NAMED_HUMAN: named["human"]}
+            of_groups = counts["model"].sum(axis=-1)
+            return found | {PartName(group=g): of_groups[:, a] for a, g in enumerate(seen.groups)}
 
         return Tally(
             tables={side: outcome_table(seen, side) for side in sides},
@@ -114,6 +125,8 @@ class GenderError(CountingMetric):
                 NAMED_HUMAN: about[sides[-1]],
                 NAMED_INCREASE: About(about["model"].images),
             },
+            observations=observations,
+            differences={NAMED_INCREASE: (NAMED, NAMED_HUMAN)},
         )
 
     def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:

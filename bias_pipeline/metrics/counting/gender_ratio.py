@@ -26,6 +26,7 @@ from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 CAPTIONS = PartName("captions", side="human")
+INCREASE = PartName("captions", detail="increase")
 
 
 class GenderRatio(CountingMetric):
@@ -33,7 +34,9 @@ class GenderRatio(CountingMetric):
 
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels of
     the same images, and ``score`` is their difference, 0 where captions keep the proportions.
-    ``captions:human`` is the ratio in people's captions.
+    ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's less
+    that. People keep the labels' proportions no better, so the p of ``score`` is that of
+    ``captions:increase`` being 0; without people's captions there is none.
 
     Args:
         attribute: has two groups.
@@ -47,7 +50,7 @@ class GenderRatio(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="gender_ratio",
         title="Gender ratio",
-        version=2,
+        version=3,
         unit="difference",
         range=(-np.inf, np.inf),
         neutral=0.0,
@@ -65,6 +68,7 @@ class GenderRatio(CountingMetric):
         says={
             "score": "it names the first group more often than labels have it",
         },
+        untested=("score",),
         amplification=True,
     )
 
@@ -101,8 +105,10 @@ class GenderRatio(CountingMetric):
             tables[CAPTIONS] = _named(seen, "human")
 
         def numbers(sums: Sums) -> dict[PartName, FloatArray]:
-            found = {name: ratio(sums[name], first) for name in tables}
-            return {SCORE: found[MODEL] - found[HUMAN], **found}
+            ratios = {name: ratio(sums[name], first) for name in tables}
+            if CAPTIONS in ratios:
+                ratios[INCREASE] = ratios[MODEL] - ratios[CAPTIONS]
+            return {SCORE: ratios[MODEL] - ratios[HUMAN], **ratios}
 
         return Tally(
             tables={str(name): table for name, table in tables.items()},
@@ -111,7 +117,9 @@ class GenderRatio(CountingMetric):
             parts={
                 SCORE: About(images, unit="difference"),
                 CAPTIONS: About(people, "human", "ratio"),
+                INCREASE: About(images & people, unit="difference"),
             },
+            tested={SCORE: INCREASE} if people.any() else {},
         )
 
 

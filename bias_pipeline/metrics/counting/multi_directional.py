@@ -85,6 +85,7 @@ class MultiDirectional(LabelledTaskMetric):
             "a_to_t": "sets of tasks move with the {attribute}, either way",
             "t_to_a": "the {attribute} it names moves with sets of tasks, either way",
         },
+        untested=("a_to_t", "t_to_a"),
         source_identifying=True,
         amplification=True,
         directional=True,

@@ -22,11 +22,19 @@ from bias_pipeline.corpus.captions import offsets
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.hashing import UIntArray, stream
+from bias_pipeline.io.hashing import UIntArray, keys_of, stream
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.bootstrap import (
+    Bootstrap,
+    Estimate,
+    share_of,
+    summary,
+    two_sided_p,
+    widened,
+)
+from bias_pipeline.stats.compare import paired_difference
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -109,6 +117,27 @@ class About:
 
 
 @dataclass(frozen=True, eq=False)
+class Smoothing:
+    """Noise of mean 0 that resamplings add to the sums of a table, the estimate itself nothing.
+
+    Resampling shows no image that is not there: an event that never happened happens in no
+    resample, as if its chance were known to be 0.
+
+    Attributes:
+        amounts: (C,) what each sum is moved by, times Poisson(1) - 1.
+        name: of what is summed, such as a digest of captions; equal names have equal noise.
+    """
+
+    amounts: FloatArray
+    name: str
+
+    @property
+    def keys(self) -> UIntArray:
+        """(C,) what decides the noise of each sum."""
+        return keys_of(f"{self.name}:{column}" for column in range(len(self.amounts)))
+
+
+@dataclass(frozen=True, eq=False)
 class Tally:
     """What a metric counts, and what it makes of the sums.
 
@@ -120,6 +149,12 @@ class Tally:
         audit: for the manifest.
         notes: for the reader.
         lines: further tables by name, of what was found on the way.
+        observations: sums of the tables to how many observations each number is a share of, (B,);
+            these have the intervals of shares.
+        differences: name of a number to the two shares of which it is the difference.
+        smoothing: name of a table to the noise of its sums under resampling.
+        tested: name of a number to the one whose p of being 0 it has.
+        widening: name of a number to the factor by which resampling understates its spread.
     """
 
     tables: Mapping[str, sparse.csr_array]
@@ -129,6 +164,11 @@ class Tally:
     audit: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
     lines: Lines = field(default_factory=dict)
+    observations: Callable[[Sums], Mapping[PartName, FloatArray]] = lambda sums: {}
+    differences: Mapping[PartName, tuple[PartName, PartName]] = field(default_factory=dict)
+    smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
+    tested: Mapping[PartName, PartName] = field(default_factory=dict)
+    widening: Mapping[PartName, float] = field(default_factory=dict)
 
 
 class Bundles:
@@ -345,12 +385,55 @@ def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[PartName
     rows = np.flatnonzero((used > 0) | tally.about.images)
     bundles = Bundles(rows, keys, sum(t.shape[1] for t in tally.tables.values()))
     sums = {name: bundles.sums(table) for name, table in tally.tables.items()}
+    noise = [own.keys for own in tally.smoothing.values()]
 
     def evaluate(weights: FloatArray) -> dict[PartName, FloatArray]:
-        found = tally.numbers({name: weights @ own for name, own in sums.items()})
-        return {name: np.asarray(values)[:, None] for name, values in found.items()}
+        of_images, *of_noise = np.split(
+            weights, np.cumsum([len(own) for own in (bundles.keys, *noise)][:-1]), axis=1
+        )
+        totals = {name: of_images @ own for name, own in sums.items()}
+        for (name, own), drawn in zip(tally.smoothing.items(), of_noise, strict=True):
+            totals[name] = totals[name] + (drawn - 1) * own.amounts
+        numbers = tally.numbers(totals)
+        return {name: np.asarray(values)[:, None] for name, values in numbers.items()}
 
-    return stats.estimate_weighted(bundles.keys, evaluate, trained=False)
+    estimates = stats.estimate_weighted(
+        np.concatenate([bundles.keys, *noise]), evaluate, trained=False
+    )
+    wider = {
+        name: summary(widened(estimates[name].draws, factor), stats.level)
+        for name, factor in tally.widening.items()
+    }
+    tested = {
+        name: replace(estimates[name], p_value=two_sided_p(estimates[other]))
+        for name, other in tally.tested.items()
+    }
+    return estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
+
+
+def _shares(
+    tally: Tally,
+    sums: Mapping[str, FloatArray],
+    estimates: Mapping[PartName, Estimate],
+    level: float,
+) -> dict[PartName, Estimate]:
+    """The numbers that are shares, or differences of two, with the intervals of shares."""
+    totals = {name: own.sum(axis=0, keepdims=True) for name, own in sums.items()}
+    draws = {
+        name: share_of(
+            estimates[name].draws,
+            float(observations[0]),
+            float(tally.parts.get(name, tally.about).images.sum()),
+        )
+        for name, observations in tally.observations(totals).items()
+        if not math.isnan(estimates[name].value)
+    }
+    shares = {name: summary(own, level) for name, own in draws.items()}
+    return shares | {
+        name: replace(paired_difference(draws[one], draws[two], level), p_value=math.nan)
+        for name, (one, two) in tally.differences.items()
+        if one in draws and two in draws
+    }
 
 
 def _uncertain(estimate: Estimate) -> Estimate:

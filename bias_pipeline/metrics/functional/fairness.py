@@ -17,6 +17,22 @@ PRIORS: Mapping[str, float] = {
 }
 
 
+def pseudo_counts(groups: FloatArray, prior: str) -> FloatArray:
+    """(..., K) alpha of each group, see :func:`epsilons`.
+
+    Args:
+        groups: (..., K) captions of a group.
+        prior: of :data:`PRIORS`.
+
+    Example:
+        >>> pseudo_counts(np.array([30.0, 10.0]), "proportional").tolist()
+        [1.5, 0.5]
+    """
+    if prior == "proportional":
+        return np.asarray(groups / groups.mean(axis=-1, keepdims=True), np.float64)
+    return PRIORS[prior] * np.ones_like(groups)
+
+
 def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "proportional") -> FloatArray:
     """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
 
@@ -40,9 +56,7 @@ def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "proportional")
         [0.6931]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        alpha = PRIORS[prior] * np.ones_like(groups)
-        if prior == "proportional":
-            alpha = groups / groups.mean(axis=-1, keepdims=True)
+        alpha = pseudo_counts(groups, prior)
         rate = (joint + alpha[..., :, None]) / (groups + 2 * alpha)[..., :, None]
         logs = np.log(np.where((rate > 0) & (groups > 0)[..., :, None], rate, np.nan))
     spread: FloatArray = logs.max(axis=-2) - logs.min(axis=-2)
