@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.namesakes import told_apart
 from bias_pipeline.commands.auditing import Audit, Plan, audited
 from bias_pipeline.commands.compare import Comparison, compared
 from bias_pipeline.config.compose import Cell, read_corpus
@@ -179,6 +180,9 @@ def compare(
 def load(folder: str | Path = "outputs") -> Results:
     """All finished runs of a folder, as the commands, or ``out=``, left them.
 
+    Captioners of one name, such as ``A/model.json`` and ``B/model.json``, are called as tables and
+    reports call them: ``A_model`` and ``B_model``.
+
     Returns:
         The results; ``frame()`` is the table of all.
 
@@ -186,7 +190,8 @@ def load(folder: str | Path = "outputs") -> Results:
         BiasPipelineError: if there are none.
     """
     results, draws = finished_runs(Path(folder))
-    return Results(replace(result, draws=draws.get(result.run_id, {})) for result in results)
+    apart, _ = told_apart(results)
+    return Results(replace(result, draws=draws.get(result.run_id, {})) for result in apart)
 
 
 def _results(own: Result | Audit | Results) -> Sequence[Result]:

@@ -19,6 +19,7 @@ from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Estimate, against
+from bias_pipeline.text.declines import declines_note
 from bias_pipeline.text.speech import captioned, speeches
 
 
@@ -124,7 +125,8 @@ def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
-    if name not in HEADLINES or name in info.untested or not low < neutral < high:
+    tested = not math.isnan(part.estimate.p_value) or name in info.untested
+    if name not in HEADLINES or tested or not low < neutral < high:
         return part.estimate
     return against(part.estimate, neutral)
 
@@ -180,7 +182,7 @@ def _manifest(
             if not math.isnan((own := part.estimate).choice_std)
         },
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
-        "notes": _notes(corpus, score, splits),
+        "notes": _notes(corpus, metric.attribute.name, score, splits),
         "versions": _versions(),
         "machine": {
             "host": socket.gethostname(),
@@ -191,10 +193,14 @@ def _manifest(
     }
 
 
-def _notes(corpus: Corpus, score: Score, splits: Sequence[Split]) -> list[str]:
+def _notes(corpus: Corpus, attribute: str, score: Score, splits: Sequence[Split]) -> list[str]:
     """What a reader must see beside the numbers, of the data whatever the metric says of them."""
     told = dict.fromkeys((*corpus.notes, *score.notes))
-    found = [*told, *(split.copies.note() for split in splits[:1])]
+    found = [
+        *told,
+        declines_note(corpus, attribute),
+        *(split.copies.note() for split in splits[:1]),
+    ]
     if len(splits) == 1:
         found.append(
             "one seed: how much attackers vary is unknown; intervals take it to be as much as "

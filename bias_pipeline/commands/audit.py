@@ -202,14 +202,12 @@ def _labels_of(
 
 
 def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
-    """What the options say of an attribute's labels; a map is of those whose groups it names."""
+    """What the options say of an attribute's labels; a map is of those that know its meaning."""
     groups, strata = _meanings(attribute)
-    mapped = [text for text in options.map if _meant(text) in groups]
-    if options.map and not mapped:
+    maps = [text for text in options.map if _meant(text) in groups | strata]
+    if options.map and not maps:
         return []
-    also = [text for text in options.map if _meant(text) in strata - groups]
-    own = Namespace(label_column=options.label_column, map=[*mapped, *also])
-    return own_columns.overrides_of(own)
+    return own_columns.overrides_of(Namespace(label_column=options.label_column, map=maps))
 
 
 def _check_map(texts: Sequence[str], attributes: Mapping[str, Attribute]) -> None:

@@ -21,6 +21,7 @@ from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict import sentences
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import Result
+from bias_pipeline.text.declines import declines_note
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -231,8 +232,9 @@ def summary(
         f"{len(first.model)} captions of {first.captioner} were audited for "
         f"{' and '.join(corpora)} by {len(metrics)} metrics."
     )
-    found = sentences(verdict(results, limits))
-    return [looked, *found, _caution(results, first)]
+    declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
+    answers = sentences(verdict(results, limits))
+    return [looked, *(f"{note}." for note in declined[:1]), *answers, _caution(results, first)]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:

@@ -26,17 +26,23 @@ def brief(found: Verdict, attribute: str, captioner: str) -> list[str]:
         [question for question, own in answers.items() if own == answer]
         for answer in ("more", "none", "unknown")
     )
-    told = []
+    sentences = []
     if more:
-        told.append(f"{captioner} {_deeds(more, 0, attribute, found)}.")
-    if none and not more:
-        told.append(f"No bias beyond chance was found in {captioner}.")
+        sentences.append(f"{captioner} {_deeds(more, 0, attribute, found)}.")
+    elif none and unknown:
+        questions = len(none) + len(unknown)
+        sentences.append(
+            f"Of {questions} questions on {captioner}, {len(none)} can be answered and "
+            f"{len(unknown)} cannot."
+        )
+    elif none:
+        sentences.append(f"No bias beyond chance was found in {captioner}.")
     if none:
-        told.append(f"It does not, beyond chance, {_deeds(none, 1, attribute, found)}.")
+        sentences.append(f"It does not, beyond chance, {_deeds(none, 1, attribute, found)}.")
     if unknown:
         whether = joined((_deed(own, 0, attribute) for own in unknown), "or")
-        told.append(f"Whether it {whether} cannot be told.")
-    return told or [f"Nothing here says whether {captioner} is biased: no run asks."]
+        sentences.append(f"Whether it {whether} cannot be told.")
+    return sentences or [f"Nothing here says whether {captioner} is biased: no run asks."]
 
 
 def brief_of_all(found: Mapping[str, Verdict], attribute: str) -> list[str]:
@@ -79,7 +85,7 @@ def _between(leads: Sequence[Finding]) -> str:
     people = ends[0].people
     beside = "" if math.isnan(people) else f", people {_value(ends[0], people)}"
     worst = max(own.p_value for own in leads)
-    return f" ({named(leads[0])}: {told}{beside}; largest {_sure(worst)})"
+    return f" ({reading_name(leads[0])}: {told}{beside}; largest {_sure(worst)})"
 
 
 def _value(finding: Finding, value: float) -> str:
@@ -129,7 +135,7 @@ def lead(findings: Sequence[Finding]) -> Finding:
 
 
 def evidence(finding: Finding) -> str:
-    """The number that a conclusion rests on, people's beside it, and its p."""
+    """The number that a conclusion rests on, people's beside it; its p, or what is possible."""
     row = finding.row
     fraction = row.unit == "fraction"
     value, low, high, people = (
@@ -140,14 +146,34 @@ def evidence(finding: Finding) -> str:
     if (row.metric, row.part) == ("gender_error", "named"):
         found = f"in {value} % {ends} of the captions that name one"
     else:
-        found = f"{named(finding)}: {value} {'points' if fraction else row.unit} {ends}"
+        found = f"{reading_name(finding)}: {value} {'points' if fraction else row.unit} {ends}"
     beside = "" if math.isnan(finding.people) else f", people {people}{' %' * fraction}"
-    return found + beside + (f"; {_sure(finding.p_value)}" if finding.more else "")
+    return f"{found}{beside}; {_sure(finding.p_value) if finding.more else possible(finding)}"
+
+
+def possible(finding: Finding) -> str:
+    """How much more than neutral the interval does not exclude."""
+    row = finding.compared
+    excess = row.ci_high - finding.neutral
+    if math.isnan(excess):
+        return "how much more is possible is not known"
+    if excess <= 0:
+        return "more is not possible"
+    amount = f"{percent(excess)} points" if row.unit == "fraction" else f"{number(excess)}"
+    return f"up to {amount} more is possible"
 
 
 def _sure(p_value: float) -> str:
     p = p_cell(p_value)
     return f"p {p}" if p.startswith("<") else f"p = {p}"
+
+
+def reading_name(finding: Finding) -> str:
+    """The same with the part that was read, where that is not the headline."""
+    part = finding.row.part
+    if part == finding.headline:
+        return named(finding)
+    return f"{named(finding)} ({part.removeprefix(f'{finding.headline}:')})"
 
 
 def named(finding: Finding) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.report.brief import named
+from bias_pipeline.report.brief import possible, reading_name
 from bias_pipeline.report.tables import interval, number, percent
 
 
@@ -32,7 +32,9 @@ def _answered(found: Verdict, question: str) -> str:
         told.append(f"Yes, beyond chance: {_by_metric(more, _value)}")
     if "none" in by:
         none = [own for own in decided if own.row.attribute in by["none"]]
-        told.append(f"Not beyond chance on {', '.join(by['none'])}: {_by_metric(none, _value)}")
+        told.append(
+            f"Not beyond chance on {', '.join(by['none'])}: {_by_metric(none, _value_and_possible)}"
+        )
     if "unknown" in by:
         told.append(f"It cannot be told on {', '.join(by['unknown'])}")
     wrong = [f"Wrong if {WRONG_IF[question]}"] if "more" in by else []
@@ -60,7 +62,7 @@ def _by_metric(findings: Iterable[Finding], tell: Callable[[Finding], str]) -> s
     """Attributes and values, those of one headline together."""
     names: dict[str, list[str]] = {}
     for own in findings:
-        names.setdefault(named(own), []).append(f"{own.row.attribute} {tell(own)}")
+        names.setdefault(reading_name(own), []).append(f"{own.row.attribute} {tell(own)}")
     return "; ".join(f"{name} ({', '.join(own)})" for name, own in names.items())
 
 
@@ -68,6 +70,10 @@ def _value(finding: Finding) -> str:
     if math.isnan(finding.people):
         return interval(finding.row)
     return f"{interval(finding.row)} against people's {_plain(finding.people, finding.row.unit)}"
+
+
+def _value_and_possible(finding: Finding) -> str:
+    return f"{_value(finding)}; {possible(finding)}"
 
 
 def _beside_labels(finding: Finding) -> str:

@@ -173,6 +173,35 @@ def test_labels_of_nothing_known_are_refused(run: Run, scenes: Path, tmp_path: P
     assert (code, "no column 'bb_gender'" in text) == (2, True), text
 
 
+@pytest.mark.parametrize("meaning", ["Unsure", "Both", "female"])
+def test_a_third_label_is_mapped_as_the_refusal_advises(
+    run: Run, scenes: Path, labels: str, tmp_path: Path, meaning: str
+) -> None:
+    lines = Path(labels).read_text().splitlines()
+    mixed = [
+        f"{line.split(',')[0]},Non-binary" if i % 20 == 1 else line for i, line in enumerate(lines)
+    ]
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(mixed))
+    words = ("audit", captions(scenes), "--attributes", str(path), "--dry-run")
+    assert "--map Non-binary=GROUP" in run(*words)[1]
+    code, text = run(*words, "--map", f"Non-binary={meaning}")
+    assert (code, "Non-binary 35" in text) == (0, meaning != "female"), text
+
+
+def test_captions_that_are_none_are_counted_by_group(
+    scenes: Path, labels: str, tmp_path: Path
+) -> None:
+    rows = json.loads(Path(captions(scenes)).read_text())
+    for row in rows[::2]:
+        row["caption"] = "I'm sorry, but I can't identify the people."
+    path = tmp_path / "declining.json"
+    path.write_text(json.dumps(rows))
+    text = audit(tmp_path / "out", str(path), "--attributes", labels).text
+    assert "captions decline to describe or are errors of a service: " in text
+    assert "(male), " in text
+
+
 def test_an_absent_file_is_named(run: Run, scenes: Path) -> None:
     code, text = run("audit", "nowhere.json", "--attributes", str(scenes / "attributes.csv"))
     assert (code, "nowhere.json is absent" in text, "captioner=" in text) == (5, True, False), text

@@ -146,14 +146,14 @@ def test_a_difference_below_the_margin_passes(run: Run, files: Path) -> None:
 
 
 def test_what_the_margin_cannot_decide_does_not_pass(run: Run, files: Path) -> None:
-    pair = named(files, "faithful"), named(files, "terse")
+    pair = named(files, "faithful"), named(files, "amplifier")
     words = (*own(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.0001")
     code, text = run("compare", *pair, *words)
     assert (code, "cannot be decided by this margin" in text) == (3, True), text
 
 
 def test_a_margin_below_nothing_is_refused(run: Run, files: Path) -> None:
-    pair = named(files, "faithful"), named(files, "terse")
+    pair = named(files, "faithful"), named(files, "amplifier")
     code, text = run("compare", *pair, *own(files), "--margin", "-1")
     assert (code, "--margin" in text) == (2, True), text
 

@@ -37,7 +37,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap
 
 # The share of the prior that is drawn anew in every resampling: intervals then hold in simulations
 # of people against people (``experiments/inference``). Ours.
-RESAMPLED_PRIOR = 0.25
+RESAMPLED_PRIOR = 0.2
 
 
 class DifferentialFairness(TaskMetric):

@@ -1,0 +1,38 @@
+"""Captions that are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from bias_pipeline.text.declines import declines
+
+NONE = [
+    "I'm sorry, but I can't identify the people in this image.",
+    "I am sorry, I cannot help with that.",
+    "Sorry, I can't assist with that request.",
+    "I cannot describe this image.",
+    "I’m unable to process images.",
+    "As an AI language model, I cannot see pictures.",
+    "ERROR: 429",
+    "Error 500: internal server error",
+    "rate limit exceeded",
+    "Too Many Requests",
+]
+CAPTIONS = [
+    "a sorry looking dog on a couch",
+    "a man holding a sign that reads error",
+    "i can see a woman riding a horse",
+    "an error message on a computer screen",
+    "people can not stop looking at a kite",
+    "a woman who is unable to stand",
+]
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_it_is_none(text: str) -> None:
+    assert declines([text]).all()
+
+
+@pytest.mark.parametrize("text", CAPTIONS)
+def test_it_is_a_caption(text: str) -> None:
+    assert not declines([text]).any()
