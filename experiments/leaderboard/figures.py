@@ -15,7 +15,7 @@ from experiments.study import pyplot, save_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {"↑": "#b5430b", "↓": "#1f5fa8", "≈": "#5f6670"}
+COLOURS = {"↑": "#b5430b", "↓": "#1f5fa8", "≈": "#5f6670", "": "#5f6670"}
 PANEL = (4.6, 1.75)  # width and height of a panel in inches
 
 

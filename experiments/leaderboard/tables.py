@@ -43,7 +43,7 @@ def standing(rows: pd.DataFrame, attribute: str, headline: str) -> pd.DataFrame:
     """The captioners that have a headline, the fairest (of Quality the best) first."""
     metric, part = HEADLINES[headline]
     own = rows[(rows["attribute"] == attribute) & (rows["metric"] == metric)]
-    own = own[(own["part"] == part) & own["value"].notna()]
+    own = own[(own["part"] == part) & own["value"].notna()].fillna({"sign": "", "letters": ""})
     return own.set_index("captioner").sort_values("unfairness", kind="stable")
 
 
@@ -52,10 +52,11 @@ def board(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
     lines = {}
     for headline in HEADLINES:
         own = standing(rows, attribute, headline)
-        told = {
-            name: f"{cell(line)} {line['sign']} {line['letters']}" for name, line in own.iterrows()
+        cells = {
+            name: " ".join(filter(None, (cell(line), line["sign"], line["letters"])))
+            for name, line in own.iterrows()
         }
-        lines[headline] = {name: told.get(name, REFUSED) for name in rows["captioner"].unique()}
+        lines[headline] = {name: cells.get(name, REFUSED) for name in rows["captioner"].unique()}
     return pd.DataFrame(lines).T.rename_axis(attribute)
 
 
@@ -87,7 +88,11 @@ def signs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _counted(own: pd.DataFrame) -> str:
-    return " / ".join(str(sum(own["sign"] == s)) for s in "↑≈↓") if len(own) else REFUSED
+    if not len(own):
+        return REFUSED
+    if not own["sign"].any():
+        return "people move it too"
+    return " / ".join(str(sum(own["sign"] == s)) for s in "↑≈↓")
 
 
 def _alike(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, str]:
