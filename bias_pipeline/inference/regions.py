@@ -20,7 +20,8 @@ from bias_pipeline.inference.blocks import BlockStore, store_in
 from bias_pipeline.inference.runner import describe_share
 from bias_pipeline.inference.texts import known_names, vectors_by_block
 from bias_pipeline.io.cores import n_cores
-from bias_pipeline.vision.pixels import Filling, kept_table, read_pixels
+from bias_pipeline.io.mapped_tables import Filling, mapped_table
+from bias_pipeline.vision.pixels import read_pixels
 
 Regions = npt.NDArray[np.float16]
 
@@ -91,7 +92,7 @@ def regions_of(
         shaped = ((row, flat.reshape(shape)) for row, flat in rows)
         return Filling((len(pictures), *shape), np.float16, shaped)
 
-    return kept_table(cache, key, make)
+    return mapped_table(cache, key, make)
 
 
 def _rows(

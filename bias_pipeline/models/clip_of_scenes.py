@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from bias_pipeline.datasets.scenes.captioners import describe
 from bias_pipeline.datasets.scenes.dials import Dials
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.io.folder_seal import is_whole, seal_folder
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.clip_fitting import VERSION, ClipRecipe, Pairs, fit_clip
 
@@ -59,7 +61,7 @@ class ClipOfScenes:
             ResourceError: if it cannot be written.
         """
         folder = self.folder(cache)
-        if (folder / "config.json").is_file():
+        if is_whole(folder):
             return folder
         warn(
             f"encoder.model names none: a small CLIP is fitted to {self.n_images} scenes, once "
@@ -72,9 +74,14 @@ class ClipOfScenes:
         texts = [[captions[image.id]] for image in world.images]
         pairs = Pairs.of(pictures, texts, "person", self.recipe.side)
         fit_clip(pairs, self.recipe, draft, {"data": "scenes", **self.spec})
+        seal_folder(draft)
+        if folder.exists() and not is_whole(folder):
+            warn(f"{folder}: has no checksums that fit; removed, and made anew")
+            shutil.rmtree(folder)
         try:
             draft.rename(folder)
         except OSError:  # another process was as quick
-            if not (folder / "config.json").is_file():
+            shutil.rmtree(draft, ignore_errors=True)
+            if not is_whole(folder):
                 raise
         return folder

@@ -18,6 +18,7 @@ from typing import Any
 from bias_pipeline.errors import DataError, ResourceError, refused_by_system
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.extras import GGUF, package_folder
+from bias_pipeline.io.folder_seal import is_whole, seal_folder
 from bias_pipeline.io.paths import user_cache
 from bias_pipeline.io.sealed import sha256_of
 from bias_pipeline.io.terminal import warn
@@ -85,12 +86,13 @@ def unpacked(model: Pretrained) -> Pretrained:
     """
     if model.kind != KIND:
         return model
-    if not (model.folder / WEIGHTS).is_file():
+    if not is_whole(model.folder):
         GGUF.require()
         try:
             model.folder.parent.mkdir(parents=True, exist_ok=True)
             with _alone(model.folder.with_suffix(".lock")):
-                if not (model.folder / WEIGHTS).is_file():
+                if not is_whole(model.folder):
+                    _remove_damaged(model.folder)
                     warn(f"{model.name}: is unpacked, once, into {model.folder}; a few minutes")
                     _unpack(model)
         except OSError as error:
@@ -103,6 +105,13 @@ def unpacked(model: Pretrained) -> Pretrained:
     # Its vocabulary is in the same file; the digest of that file speaks for both.
     files = {**model.files, "tokenizer.json": model.files[KIND]}
     return Pretrained(model.name, model.folder, kind, files, model.source)
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Remove weights that are not what was written, or of a version that wrote no checksums."""
+    if folder.exists():
+        warn(f"{folder}: has no checksums that fit; removed")
+        shutil.rmtree(folder)
 
 
 @contextmanager
@@ -126,6 +135,7 @@ def _unpack(model: Pretrained) -> None:
         except Exception as error:  # whatever a broken file makes of the library
             told = next(iter(str(error).splitlines()), type(error).__name__)
             raise DataError(f"{model.name}: cannot be read as a language model ({told})") from error
+        seal_folder(made)
         made.rename(model.folder)
 
 

@@ -22,6 +22,15 @@ def test_it_is_made_once(tmp_path: Path) -> None:
     assert (SMALL.made(tmp_path) / "model.safetensors").stat().st_mtime_ns == written
 
 
+def test_e19_one_whose_bytes_changed_is_made_anew(tmp_path: Path) -> None:
+    weights = SMALL.made(tmp_path) / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    SMALL.made(tmp_path)
+    assert weights.read_bytes() != content
+
+
 def test_that_it_is_made_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         SMALL.made(tmp_path)

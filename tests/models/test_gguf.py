@@ -73,6 +73,15 @@ def test_it_is_unpacked_once(file: Path, tmp_path: Path) -> None:
     assert (kinds, calls(tmp_path)) == ({"gpt2"}, 1)
 
 
+def test_e19_weights_whose_bytes_changed_are_unpacked_again(file: Path, tmp_path: Path) -> None:
+    weights = unpacked(found(file)).folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    unpacked(found(file))
+    assert (calls(tmp_path), weights.read_bytes() != content) == (2, True)
+
+
 def test_what_is_unpacked_can_be_loaded(file: Path) -> None:
     from transformers import AutoModelForCausalLM
 
