@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_part import BY_FLAGS, check_hydra
-from bias_pipeline.config.references import check_references
+from bias_pipeline.config.references import check_defaults, check_references, restrict_environment
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
@@ -39,7 +39,7 @@ from bias_pipeline.io.paths import conf_dir
 if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
     from hydra.core.config_search_path import ConfigSearchPath
-    from hydra.core.default_element import ResultDefault
+    from hydra.core.default_element import InputDefault, ResultDefault
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
@@ -54,6 +54,7 @@ def loader_of(config_dir: str | None = None) -> Loader:
         UsageError: if the folder is not there, or has no configuration.
     """
     version.setbase("1.3")
+    restrict_environment()
     JobRuntime().set("name", PACKAGE)  # which names the log of a job
     path = create_config_search_path(str(conf_dir()))
     schema = SearchPathQuery(provider="schema", path=None)
@@ -101,6 +102,11 @@ class Loader(ConfigLoaderImpl):
     def __getstate__(self) -> dict[str, Any]:
         """Sent to another process without what was composed here."""
         return {**vars(self), "_composed": {}, "_merged": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In that process too, no key of the environment is for a configuration."""
+        restrict_environment()
+        vars(self).update(state)
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
         """The configuration of one job.
@@ -264,13 +270,25 @@ class Repository(ConfigRepository):
         if path is not None and foreign:
             check_yaml(path)
         try:
-            return super().load_config(config_path)
+            read = super().load_config(config_path)
+            if foreign and read is not None:
+                check_defaults(_named_by(read.defaults_list or ()), path)
+            return read
         except YAMLError as error:
             raise UsageError(broken(path or Path(config_path), error)) from error
         except OSError as error:
             if error.errno is None:  # as OmegaConf refuses a file that holds a number
                 raise UsageError(f"{path}: a configuration is a mapping of keys") from error
             raise
+
+
+def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
+    """Every group, file and package that a defaults list names."""
+    for entry in defaults:
+        for field in fields(entry):
+            value = getattr(entry, field.name)
+            values = value if isinstance(value, list) else [value]
+            yield from (text for text in values if isinstance(text, str))
 
 
 _READ: dict[tuple[object, ...], bytes] = {}  # by place and time of change

@@ -7,9 +7,12 @@ or give another answer each time (``now``) would show a check one thing and the 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from omegaconf import OmegaConf
 
 from bias_pipeline.errors import UsageError
 
@@ -18,6 +21,8 @@ Path = tuple[str, ...]
 VARIABLES = ("BIAS_PIPELINE_*", "HOME", "SCRATCH", "TMPDIR", "USER", "WORK")
 _LARGEST = 20_000_000  # signs of a configuration with all references filled in
 _VARIABLE = "|".join(name.replace("*", r"\w+") for name in VARIABLES)
+_NO_DEFAULT = object()
+_VARIABLE_NAME = re.compile(_VARIABLE, re.ASCII)
 _ALLOWED = re.compile(
     r"\$\{\s*(?:(?P<path>\w[\w.\[\]-]*)\s*\}"
     r"|oc\.select\s*:\s*(?P<selected>\w[\w.\[\]-]*)\s*(?=[,}])"
@@ -50,6 +55,44 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         _Sizes(config).of(())
     except RecursionError as error:
         raise UsageError("the configuration refers to itself, or is nested too deeply") from error
+
+
+def check_defaults(places: Iterable[str], file: object) -> None:
+    """Refuse a defaults list that calls a resolver; another choice, ``${encoder}``, may be named.
+
+    What a list names is part of messages and of what Hydra notes of a job.
+
+    Args:
+        places: the groups, files and packages that it names.
+        file: where it is.
+
+    Raises:
+        UsageError: naming the file and the entry.
+
+    Example:
+        >>> check_defaults(["lic_${encoder}"], "a.yaml")
+    """
+    for text in places:
+        if "${" in re.sub(r"\$\{[\w/@.-]+\}", "", text):
+            raise UsageError(
+                f"{file}: its defaults list names {text[:60]!r}; write a file's name there, or "
+                "refer to the choice of a group, such as ${encoder}"
+            )
+
+
+def restrict_environment() -> None:
+    """Have ``oc.env`` give the value of the few allowed variables alone, wherever it is called."""
+    OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
+
+
+def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
+    if not _VARIABLE_NAME.fullmatch(str(name)):
+        raise UsageError(f"oc.env gives {', '.join(VARIABLES)} alone, not {name}")
+    if name in os.environ:
+        return os.environ[name]
+    if default is _NO_DEFAULT:
+        raise UsageError(f"oc.env: the environment variable {name} is not set")
+    return None if default is None else str(default)
 
 
 def check_resolved(config: Any, where: str = "") -> None:

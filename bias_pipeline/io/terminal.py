@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
+from bias_pipeline.io.redaction import redacted, secrets
+
 # Letters and marks that show nothing; Unicode does not count them among its format characters.
 INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
@@ -21,12 +23,15 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 def printable(text: str) -> str:
     r"""Text whose control, direction and invisible characters are written out, not obeyed.
 
+    Keys of the environment in it are redacted.
+
     Example:
         >>> printable("a\x1b[31mb"), printable("a\u202eb"), printable("a\nb")
         ('a\\x1b[31mb', 'a\\u202eb', 'a\\nb')
     """
     return "".join(
-        sign if sign.isprintable() and sign not in INVISIBLE else ascii(sign)[1:-1] for sign in text
+        sign if sign.isprintable() and sign not in INVISIBLE else ascii(sign)[1:-1]
+        for sign in redacted(text)
     )
 
 
@@ -65,6 +70,7 @@ class _Record(logging.LogRecord):
 
 def guard() -> None:
     """Let everything that this process logs, and an exception that ends it, be printable."""
+    secrets.cache_clear()
     logging.setLogRecordFactory(_Record)
     sys.excepthook = _excepthook
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.io.redaction import redacted_data
 from bias_pipeline.loggers.loggers import ResultLogger, history_of, summary_of
 from bias_pipeline.results.store import Result
 from bias_pipeline.vision.torchvision import make_importable
@@ -119,7 +120,11 @@ def _settings(result: Result) -> dict[str, Any]:
     """What decided the numbers."""
     first = result.rows[0]
     own = {name: getattr(first, name) for name in _NAMED if getattr(first, name)}
-    return {**own, "seeds": " ".join(map(str, first.seeds)), "run_id": result.run_id}
+    return {
+        **redacted_data(own),
+        "seeds": " ".join(map(str, first.seeds)),
+        "run_id": result.run_id,
+    }
 
 
 def _numbers(result: Result) -> dict[str, float]:

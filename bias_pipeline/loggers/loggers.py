@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar
 
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.io.redaction import redacted_data
 from bias_pipeline.loggers.subprocess_call import run_apart
 from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
 
@@ -172,11 +173,7 @@ class WandbLogger(ResultLogger):
         first = result.rows[0]
         names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
         tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
-        return {
-            "id": result.run_id,
-            "name": result.run_id,
-            "project": self.project,
-            "entity": self.entity,
+        told = {
             "group": f"{first.metric}-{first.attribute}-{first.dataset}",
             "job_type": first.metric,
             "tags": tags,
@@ -189,6 +186,8 @@ class WandbLogger(ResultLogger):
             "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
             "history": history_of(result.tables.get("curves", ())),
         }
+        named = {"id": result.run_id, "name": result.run_id}
+        return {**named, "project": self.project, "entity": self.entity, **redacted_data(told)}
 
     def _online(self, content: Mapping[str, Any]) -> bool:
         """Try the server, unless it is known not to answer."""
@@ -228,7 +227,9 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
         dir=str(folder.resolve()),
         mode=mode,  # type: ignore[arg-type]
         reinit="create_new",
-        settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+        settings=wandb.Settings(
+            silent=True, console="off", x_disable_stats=True, x_disable_meta=True
+        ),
     )
     run.define_metric("train_loss/*", step_metric="epoch", summary="none")
     for losses in content["history"]:

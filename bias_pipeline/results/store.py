@@ -22,6 +22,7 @@ from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.csv_text import csv_text, read_csv, table_csv
 from bias_pipeline.io.json_files import load_json
+from bias_pipeline.io.redaction import redacted_data
 from bias_pipeline.io.sealed import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.results.manifests import check_manifest, checked, resamples
 from bias_pipeline.results.ownership import STALE_S, claimed, is_claimed
@@ -350,7 +351,7 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "rows": [plain(asdict(row)) for row in result.rows],
-        "manifest": {**plain(result.manifest), "files": files},
+        "manifest": {**redacted_data(plain(result.manifest)), "files": files},
     }
     return sealed(content, within="manifest")
 

@@ -21,6 +21,7 @@ from bias_pipeline.config.compose import cell_of, composer
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.cores import free_memory, n_cores, own_memory
+from bias_pipeline.io.redaction import redacted_data
 from bias_pipeline.learning.workers import context, prepare_worker
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps.job import OUTCOME, done_in, finish, outcome_of
@@ -168,5 +169,5 @@ def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> N
             continue
         if not cached:
             own.mkdir(parents=True, exist_ok=True)
-            told = {"overrides": job, **outcome_of(result, cached=False)}
+            told = {"overrides": redacted_data(job), **outcome_of(result, cached=False)}
             replace_file(own / OUTCOME, json.dumps(told).encode(), sync=False)

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.io import stopping
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.included import places
+from bias_pipeline.io.redaction import redact_files, redacted, redacted_data
 from bias_pipeline.io.terminal import guard, trace_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
@@ -50,7 +52,8 @@ def job(config: DictConfig) -> None:
     if done_in(folder):  # by a helper
         _close_log()
         return
-    outcome: dict[str, object] = {"overrides": _overrides(hydra_config)}
+    redact_files((folder / ".hydra").glob("*.yaml"))
+    outcome: dict[str, object] = {"overrides": redacted_data(_overrides(hydra_config))}
     try:
         outcome |= _run_cell(config)
     except Exception as error:
@@ -75,16 +78,22 @@ def _failure(error: Exception, folder: Path) -> dict[str, object]:
     if isinstance(error, OSError) and error.filename is not None:
         error = refused_by_system(error)
     if isinstance(error, BiasPipelineError):
-        code, told = error.exit_code, str(error)
+        code, told = error.exit_code, redacted(str(error))
     else:
         code, told = 1, slurm.ran_out_of_time(error) or _bug(error, folder / "traceback.txt")
     lenient = isinstance(error, NotApplicableError | AbsentModelError)
-    return {"status": "failed", "exit_code": code, "error": told, "not_applicable": lenient}
+    return {
+        "status": "failed",
+        "exit_code": code,
+        "error": told,
+        "not_applicable": lenient,
+    }
 
 
 def _bug(error: Exception, trace: Path) -> str:
     trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
-    return f"a bug, please report it with {trace}: {type(error).__name__}: {error}"
+    told = redacted(f"{type(error).__name__}: {error}")
+    return f"a bug, please report it with {trace}: {told}"
 
 
 def _close_log() -> None:
@@ -152,6 +161,7 @@ def _log(here: Cell, result: Result, *, resumed: bool) -> None:
     from bias_pipeline.analysis.namesakes import as_given
 
     named = as_given(result, str(here.tree["captioner"] or ""))
+    named = replace(named, manifest=redacted_data(named.manifest))
     for logger in here.loggers():
         logger.try_log(named, resumed=resumed)
 

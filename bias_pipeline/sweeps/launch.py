@@ -22,6 +22,7 @@ from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.io.progress import showing
+from bias_pipeline.io.redaction import redact_files
 from bias_pipeline.io.terminal import say, warn
 from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
@@ -84,6 +85,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
     helpers = helped(*shared) if more else nullcontext()
     with told, helpers, slurm.waiting(launcher, folder):
         _hydra(loader, overrides, multirun)
+    redact_files(folder.glob("*.yaml"))
     seconds = time.monotonic() - started
     outputs = Path(config.paths.outputs)
     return _conclude(folder, outputs, multirun, seconds, lenient or sweep.of_all)

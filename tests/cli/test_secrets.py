@@ -1,0 +1,101 @@
+"""Keys of the environment: nothing that a command writes or says holds one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.io.redaction import redacted, redacted_data, secrets
+from bias_pipeline.loggers.loggers import WandbLogger
+from tests.cli.commands import SMALL, Run
+from tests.loggers.test_loggers import result
+
+KEY = "hf_aBcDeFgHiJ"
+
+DEFAULTS = [
+    "optional /metric@x: ${oc.env:HF_TOKEN}",
+    "optional /metric@x: ['${oc.env:HF_TOKEN}']",
+    "/metric@x: ${oc.env:HF_TOKEN}",
+    "/metric@x: lic_${oc.env:HF_TOKEN}",
+    "/metric@x: ${oc.env:HOME}",
+    "/metric@x: ${oc.select:metric}",
+    "/metric@${oc.env:HF_TOKEN}: lic",
+    "/experiment/${oc.env:HF_TOKEN}",
+    "optional /experiment/${oc.env:HF_TOKEN,a}",
+    "override /encoder: ${oc.env:HF_TOKEN}",
+]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", KEY)
+    secrets.cache_clear()
+
+
+def leaks(folder: Path) -> list[str]:
+    """Files below a folder that hold the key, in their name or content."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in files if KEY.encode() in path.read_bytes() or KEY in path.name]
+
+
+@pytest.mark.parametrize("entry", DEFAULTS)
+def test_e11_a_defaults_list_gets_nothing_of_the_environment(
+    run: Run, tmp_path: Path, entry: str
+) -> None:
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "bad.yaml").write_text(f"# @package _global_\ndefaults:\n  - {entry}\n")
+    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=bad")
+    assert (code, "its defaults list names" in text) == (2, True), text
+    assert (KEY in text, leaks(tmp_path)) == (False, [])
+
+
+def test_a_defaults_list_may_name_the_choice_of_a_group(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "good.yaml").write_text(
+        "# @package _global_\ndefaults:\n  - optional /text@x: ${experiment}\n"
+    )
+    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=good")
+    assert code == 0, text
+
+
+@pytest.mark.parametrize("word", ["+metric@x='${oc.env:HF_TOKEN}'", "metric='${oc.env:HF_TOKEN}'"])
+def test_e11_a_choice_on_the_command_line_gets_no_key(run: Run, tmp_path: Path, word: str) -> None:
+    code, text = run(*SMALL, word)
+    assert (code, KEY in text, leaks(tmp_path)) == (2, False, [])
+
+
+@pytest.mark.parametrize("more", [(), ("metric.positions=1,2",)])
+def test_e11_a_key_that_a_command_holds_is_nowhere_after_it(
+    run: Run, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    _, text = run(*SMALL, f"captioner={KEY}", *more)
+    assert (KEY in text, "(HF_TOKEN)" in text, leaks(tmp_path)) == (False, True, [])
+
+
+def test_e11_a_key_in_a_setting_is_not_in_the_run(run: Run, tmp_path: Path) -> None:
+    code, text = run(*SMALL, f"attribute.words.male=[man,{KEY}]")
+    assert (code, leaks(tmp_path)) == (0, []), text
+
+
+def test_no_key_reaches_weights_and_biases(tmp_path: Path) -> None:
+    first = result()
+    first.manifest["config"] = {"captioner": KEY}  # type: ignore[index]
+    WandbLogger(str(tmp_path)).log(first)
+    assert leaks(tmp_path) == []
+
+
+def test_a_short_value_and_another_variable_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "seven77")
+    monkeypatch.setenv("MY_NAME", "what I am called")
+    secrets.cache_clear()
+    assert redacted("seven77 what I am called") == "seven77 what I am called"
+
+
+@pytest.mark.parametrize("name", ["A_KEY", "TOKEN", "x_secret", "DB_PASSWORD"])
+def test_the_name_stands_for_the_value(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "12345678")
+    secrets.cache_clear()
+    assert redacted_data({"12345678": ["a 12345678"]}) == {"12345678": [f"a ({name})"]}
