@@ -14,7 +14,8 @@ from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Range
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.gathering import all_empty, gather, write_captions
-from bias_pipeline.inference.runner import Model, describe_share, report, size_of
+from bias_pipeline.inference.runner import Model, describe_share, report
+from bias_pipeline.inference.stamps import photo_stamps
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.generation import KINDS as PUBLISHED
@@ -88,7 +89,7 @@ def _caption(options: Namespace) -> None:
 
     settings = {"job": JOB, "version": VERSION, **generation, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
-    tally = describe_share(photos, size_of, store, load, options)
+    tally = describe_share(photos, photo_stamps, store, load, options)
     if tally.empty and tally.empty == tally.described - len(tally.unreadable):
         raise all_empty(store, tally.empty)
     report(tally, "images", JOB, store)

@@ -14,7 +14,8 @@ from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Range
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.gathering import gather, write_detections
-from bias_pipeline.inference.runner import Model, describe_share, report, size_of
+from bias_pipeline.inference.runner import Model, describe_share, report
+from bias_pipeline.inference.stamps import photo_stamps
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.detection import KINDS, detector
@@ -78,7 +79,7 @@ def _detect(options: Namespace) -> None:
     files, load = _named(options)
     settings = {"job": JOB, "version": VERSION, "min_score": options.min_score, "files": files}
     store = BlockStore(options.out, settings, options.model)
-    report(describe_share(photos, size_of, store, load, options), "images", JOB, store)
+    report(describe_share(photos, photo_stamps, store, load, options), "images", JOB, store)
 
 
 def _named(options: Namespace) -> tuple[Mapping[str, str], Callable[[], Model]]:

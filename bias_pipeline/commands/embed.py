@@ -16,7 +16,8 @@ from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.dual_models import JUDGING, PhotoFiles, PlainTexts, halves_of
 from bias_pipeline.inference.dual_models import KINDS as DUAL
 from bias_pipeline.inference.gathering import gather, write_embeddings
-from bias_pipeline.inference.runner import Model, describe_share, report, size_of
+from bias_pipeline.inference.runner import Model, describe_share, report
+from bias_pipeline.inference.stamps import photo_stamps
 from bias_pipeline.io.terminal import say
 from bias_pipeline.models.clip import KINDS as CLIP
 from bias_pipeline.models.clip import ClipTexts
@@ -82,14 +83,14 @@ def _embed_photos(options: Namespace) -> None:
         return PhotoFiles(halves.photos(normalize=not options.no_normalize))
 
     store = BlockStore(options.out, _settings(options, "photos", halves.spec), halves.name)
-    report(describe_share(photos, size_of, store, load, options), "images", JOB, store)
+    report(describe_share(photos, photo_stamps, store, load, options), "images", JOB, store)
 
 
 def _embed_texts(options: Namespace) -> None:
     texts, _, _ = model_captions(options.texts)
     settings, load = _of_texts(options)
     store = BlockStore(options.out, settings, options.model)
-    report(describe_share(texts, _checksum, store, load, options), "texts", JOB, store)
+    report(describe_share(texts, _checksums, store, load, options), "texts", JOB, store)
 
 
 def _of_texts(options: Namespace) -> Vectors:
@@ -134,5 +135,5 @@ def _settings(options: Namespace, source: str, model: Mapping[str, object]) -> d
     return {"job": JOB, "version": VERSION, **asked, **model}
 
 
-def _checksum(text: str) -> int:
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+def _checksums(texts: Sequence[str]) -> list[int]:
+    return [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts]

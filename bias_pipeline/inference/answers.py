@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import Model, describe_share
+from bias_pipeline.inference.stamps import by_name
 from bias_pipeline.inference.texts import FloatArray, known_names, vectors_of_names
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.models.picture_text import Question
@@ -38,7 +39,7 @@ def answers_to(
     missing = {name: own for name, own in asked.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=batch, threads=n_cores())
-        describe_share(missing, lambda _: 0, store, load, how)
+        describe_share(missing, by_name, store, load, how)
     place = {name: row for row, name in enumerate(asked)}
     return vectors_of_names(list(asked), store)[[place[name] for name in names]]
 

@@ -109,8 +109,12 @@ class BlockStore:
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
         """Whether a block is finished for these very contents."""
+        return self.stamps(ids) == list(stamps)
+
+    def stamps(self, ids: Sequence[str]) -> list[int] | None:
+        """The stamps of a block, None if it is absent or damaged."""
         table = self.read(ids)
-        return table is not None and table["stamp"].to_pylist() == list(stamps)
+        return None if table is None else list(table["stamp"].to_pylist())
 
     def read(self, ids: Sequence[str]) -> pa.Table | None:
         """Columns ``id stamp value reason`` of a block, None if it is absent or damaged."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from bias_pipeline.corpus.pictures import Pictures, Pixels
 from bias_pipeline.inference.blocks import BlockStore, store_in
 from bias_pipeline.inference.runner import describe_share
+from bias_pipeline.inference.stamps import by_name
 from bias_pipeline.inference.texts import known_names, vectors_by_block
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.mapped_tables import Filling, mapped_table
@@ -115,4 +116,4 @@ def _look_at_missing(wanted: Mapping[str, _Picture], store: BlockStore, eyes: Ey
     missing = {name: own for name, own in wanted.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=eyes.together, threads=n_cores())
-        describe_share(missing, lambda _: 0, store, lambda: _Looking(eyes), how)
+        describe_share(missing, by_name, store, lambda: _Looking(eyes), how)

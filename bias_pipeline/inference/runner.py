@@ -14,12 +14,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.inference.blocks import Block, BlockStore
 from bias_pipeline.inference.shards import Shard, blocks_of
+from bias_pipeline.inference.stamps import is_of_content
 from bias_pipeline.io import stopping
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import say
@@ -28,6 +28,7 @@ from bias_pipeline.vision.photos import UnreadableError
 S = TypeVar("S")
 T = TypeVar("T")
 
+UNSETTLED = -1  # a stamp that no source has, of what may be readable another time
 _SHOWN = 5  # unreadable images that are named
 
 
@@ -52,6 +53,9 @@ class Tally:
     Attributes:
         blocks: that are its share.
         found: blocks that were there already.
+        changed: images that are others than when their block was described.
+        earlier: images in blocks of an earlier version, which knew photos by their size.
+        again: images in either kind of block, all of which are described again.
         described: images or texts.
         empty: texts of them that hold no word.
         seconds: for them, without loading the model.
@@ -60,6 +64,9 @@ class Tally:
 
     blocks: int = 0
     found: int = 0
+    changed: int = 0
+    earlier: int = 0
+    again: int = 0
     described: int = 0
     empty: int = 0
     seconds: float = 0.0
@@ -72,9 +79,28 @@ class Tally:
         self.described += len(block.ids)
         self.empty += sum(isinstance(v, str) and not v.strip() for v in block.values)
 
+    def add_outdated(self, before: Sequence[int], now: Sequence[int]) -> None:
+        """Count a block that is there with other stamps than its images have now."""
+        pairs = list(zip(before, now, strict=True))
+        if any(is_of_content(new) and old > 0 and not is_of_content(old) for old, new in pairs):
+            self.earlier += len(pairs)
+        else:
+            self.changed += sum(old not in (new, UNSETTLED) for old, new in pairs)
+        self.again += len(pairs)
+
     def sentences(self, noun: str) -> list[str]:
         """What happened, a line each."""
         lines = [f"{self.found} of {self.blocks} blocks were there already"] if self.found else []
+        if self.earlier:
+            lines.append(
+                f"{self.earlier} {noun} were described by an earlier version, which knew photos by "
+                "their size alone; they were described again, this once"
+            )
+        if self.changed:
+            lines.append(
+                f"{self.changed} {noun} are others than when they were described; with the rest "
+                f"of their blocks {self.again - self.earlier} were described again"
+            )
         if self.described:
             rate = self.described / max(self.seconds, 1e-9)
             lines.append(f"{self.described} {noun} in {self.seconds:.1f} s: {rate:.1f} {noun}/s")
@@ -99,7 +125,7 @@ def named(reasons: Mapping[str, str]) -> str:
 
 def describe_share(
     sources: Mapping[str, S],
-    stamp: Callable[[S], int],
+    stamps_of: Callable[[Sequence[S]], Sequence[int]],
     store: BlockStore,
     load: Callable[[], Model],
     options: Namespace,
@@ -108,7 +134,7 @@ def describe_share(
 
     Args:
         sources: image to photo or text.
-        stamp: a number that changes when a source does.
+        stamps_of: gives a number for each source, which changes when the source does.
         store: where blocks are kept.
         load: gives the model; not called where nothing is left to do.
         options: ``shard``, ``batch`` and ``threads``.
@@ -119,9 +145,18 @@ def describe_share(
     shard = Shard.parse(options.shard) if options.shard else Shard.of_slurm()
     store.plan(list(sources))
     share = shard.share(blocks_of(sources))
-    stamps = {image: stamp(sources[image]) for image in chain.from_iterable(share)}
-    left = [ids for ids in share if not store.has(ids, [stamps[image] for image in ids])]
-    tally = Tally(len(share), len(share) - len(left))
+    images = list(chain.from_iterable(share))
+    stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
+    tally = Tally(len(share))
+    left = []
+    for ids in share:
+        before, now = store.stamps(ids), [stamps[image] for image in ids]
+        if before == now:
+            tally.found += 1
+            continue
+        left.append(ids)
+        if before is not None:
+            tally.add_outdated(before, now)
     if left:
         _use_threads(options.threads)
         model = load()
@@ -157,14 +192,6 @@ def _use_threads(number: int) -> None:
     torch.set_num_threads(number)
 
 
-def size_of(photo: Path) -> int:
-    """What tells that another photo has taken a file's name; 0 if the file has gone."""
-    try:
-        return photo.stat().st_size
-    except OSError:
-        return 0
-
-
 def _reader(model: Model) -> Callable[[Any], Any]:
     """Reads a source, or returns why it cannot be read."""
 
@@ -196,7 +223,7 @@ def _block(ids: Sequence[str], stamps: Mapping[str, int], found: Iterable[Any]) 
     return Block(
         ids,
         [
-            stamps[image] if error is None or error.lasting else -1
+            stamps[image] if error is None or error.lasting else UNSETTLED
             for image, error in zip(ids, errors, strict=True)
         ],
         values,

@@ -15,7 +15,7 @@ import pytest
 from bias_pipeline.models.generation import Captioner
 from tests.cli.commands import Run
 from tests.cli.test_door import HEAVY
-from tests.photo_folder import break_some, write_photos
+from tests.photo_folder import break_some, swap, write_equal_sizes, write_photos
 
 N_PHOTOS = 90
 ONE_THREAD = ("--threads", "1")
@@ -117,6 +117,16 @@ def test_a_broken_photo_changes_no_other(
     break_some(folder)
     caption(folder=folder)
     assert gathered(run, "--no-strict") == alone
+
+
+def test_photos_that_change_places_are_described_again(caption: Caption, run: Run) -> None:
+    """Though each name stands for as many bytes as before."""
+    folder = write_equal_sizes(Path("two"))
+    caption(folder=folder)
+    before = list(gathered(run).values())
+    swap(folder)
+    caption(folder=folder)
+    assert list(gathered(run).values()) == before[::-1] != before
 
 
 def test_a_second_run_does_nothing(caption: Caption) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from bias_pipeline.datasets.picture_files import regions_by_id
 from tests.cli.commands import Run, start, wait_for
-from tests.photo_folder import break_some, write_photos
+from tests.photo_folder import break_some, swap, write_equal_sizes, write_photos
 from tests.tiny_detectors import write_detector
 
 N_PHOTOS = 70
@@ -77,6 +77,21 @@ def test_the_command_that_gathers_is_printed(detect: Detect, run: Run) -> None:
     code, told = run(*last[3:])
     assert code == 0
     assert "dataset.regions=out/detections.json" in told
+
+
+def test_photos_that_change_places_are_described_again(detect: Detect, run: Run) -> None:
+    """Though each name stands for as many bytes as before."""
+
+    def scores() -> list[list[float]]:
+        rows = gathered(run)
+        return [[row["score"] for row in rows if row["image_id"] == image] for image in (1, 2)]
+
+    folder = write_equal_sizes(Path("two"))
+    detect(folder=folder)
+    before = scores()
+    swap(folder)
+    detect(folder=folder)
+    assert scores() == before[::-1] != before
 
 
 def test_a_second_run_does_nothing(detect: Detect) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -17,10 +18,11 @@ from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.inference.gathering import MISSING, _write_missing, read_embeddings
+from bias_pipeline.io import digests
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 from tests.cli.commands import Run, start, wait_for
-from tests.photo_folder import BROKEN, break_some, write_photos
+from tests.photo_folder import BROKEN, break_some, swap, write_equal_sizes, write_photos
 from tests.tiny_models import write_bert, write_clip
 
 N_PHOTOS = 90
@@ -131,6 +133,55 @@ def test_tasks_of_an_array_share_the_work(
 
 
 # --- going on
+
+
+def test_photos_that_change_places_are_described_again(embed: Embed, run: Run) -> None:
+    """Though each name stands for as many bytes as before."""
+    folder = write_equal_sizes(Path("two"))
+    embed(folder=folder)
+    before = gathered(run)[1].tolist()
+    swap(folder)
+    embed(folder=folder)
+    assert gathered(run)[1].tolist() == before[::-1] != before
+
+
+def test_how_many_photos_are_others_is_told(embed: Embed) -> None:
+    folder = write_equal_sizes(Path("two"))
+    embed(folder=folder)
+    swap(folder)
+    _, printed = embed(folder=folder)
+    assert "2 images are others than when they were described" in printed
+
+
+def test_vectors_of_an_earlier_version_are_computed_again_and_told(
+    embed: Embed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stamped each photo with its size."""
+    folder = write_equal_sizes(Path("two"))
+    sizes = lambda photos: [path.stat().st_size for path in photos]  # noqa: E731
+    with monkeypatch.context() as earlier:
+        earlier.setattr("bias_pipeline.commands.embed.photo_stamps", sizes)
+        embed(folder=folder)
+    _, printed = embed(folder=folder)
+    assert "2 images were described by an earlier version" in printed
+    assert "others than" not in printed
+
+
+def test_unchanged_photos_are_not_read_to_be_known(
+    embed: Embed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = write_equal_sizes(Path("two"))
+    for path in folder.iterdir():
+        os.utime(path, (1e9, 1e9))
+    monkeypatch.setattr(digests, "_TICK", -(10**18))  # as if they had lain there for long
+    embed(folder=folder)
+
+    def unreadable(path: Path) -> str:
+        raise AssertionError(f"{path} is read")
+
+    monkeypatch.setattr(digests, "sha256_of", unreadable)
+    assert "blocks were there already" in embed(folder=folder)[1]
 
 
 def test_a_second_run_does_nothing(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def test_a_damaged_block_counts_as_absent(
     assert not store.has(first, [1] * len(first))
 
 
-def test_another_size_of_a_photo_is_another_photo(tmp_path: Path) -> None:
+def test_another_stamp_is_another_photo(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.put(Block(("1", "2"), [10, 20], ["a", "b"], [None, None]))
     assert not store.has(("1", "2"), [10, 30])
