@@ -27,7 +27,7 @@ _WEIGHTS = (
     "open_clip_pytorch_model.pth",
     "open_clip_pytorch_model.pt",
 )
-_VOCABULARY = ("*.txt", "*.model", "*token*.json", "vocab.json")
+_VOCABULARY = ("*.txt", "*.model", "*token*.json", "vocab.json", "*.jinja")
 _TOKENIZING = ("additional_special_tokens", "clean", "language", "strip_sep_token")
 # OpenAI's, which the library takes where a configuration names no others.
 _MEAN = (0.48145466, 0.4578275, 0.40821073)

@@ -19,6 +19,7 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.extras import ADAPTERS
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.folders import (
     check_config,
@@ -37,8 +38,13 @@ if TYPE_CHECKING:
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".pkl")
 _COMPUTED = ".relative_position_index"  # of windows; saved by one major of the library alone
-# Configuration, preprocessing, vocabulary; pooling of a sentence model.
-BESIDE = ("*.json", "*.txt", "*.model", "[0-9]*_*/config.json")
+# A LoRA or the like, which transformers applies to the weights beside it wherever peft is there.
+ADAPTER_CONFIG, ADAPTER = "adapter_config.json", "adapter_model.safetensors"
+# Configuration, preprocessing, vocabulary, templates; pooling of a sentence model.
+BESIDE = (
+    "*.json", "*.txt", "*.model", "*.jinja", "additional_chat_templates/*.jinja",
+    "[0-9]*_*/config.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
         raise DataError(f"{name}: model type {kind!r} will not do; {did_you_mean(kind, kinds)}")
     check_config(path, config)
     beside = (path.relative_to(folder).as_posix() for own in BESIDE for path in folder.glob(own))
-    names = {*_weights(name, place), *beside}
+    names = {*_weights(name, place), *_adapter(folder), *beside}
     files = {own: digest_of(folder / own) for own in sorted(names)}
     if place.sha256 and files[WEIGHTS] != place.sha256:
         raise DataError(
@@ -122,6 +128,25 @@ def _weights(name: str, place: Place) -> list[str]:
     if absent:
         raise _unfinished(name, place, absent[0])
     return sorted(names)
+
+
+def _adapter(folder: Path) -> list[str]:
+    """The name of an adapter's weights, if there is an adapter beside the model's.
+
+    Raises:
+        DataError: if it is in another format.
+        ResourceError: if peft, which applies it, is not installed: without it the library would
+            pass over the adapter in silence.
+    """
+    if not (folder / ADAPTER_CONFIG).is_file():
+        return []
+    if not (folder / ADAPTER).is_file():
+        raise DataError(
+            f"{folder}: {ADAPTER_CONFIG} names an adapter and {ADAPTER} is absent; fetch it, or "
+            "remove the configuration to use the model without an adapter"
+        )
+    ADAPTERS.require()
+    return [ADAPTER]
 
 
 def weight_names(model: Pretrained) -> set[str]:
