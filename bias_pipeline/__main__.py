@@ -2,7 +2,7 @@
 
 import sys
 
-from bias_pipeline.commands.main import main
+from bias_pipeline.commands.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -6,6 +6,7 @@ Every message names the file, id or key at fault, what is wrong with it, and how
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -63,6 +64,33 @@ def refused_by_system(error: OSError) -> ResourceError:
     """
     named = f"{error.filename}: " if error.filename is not None else ""
     return ResourceError(f"{named}{error.strerror or error}")
+
+
+NO_MEMORY = (
+    "this process has no memory left, or may use no more (ulimit -v, a job's limit); allow it "
+    "more, or take less at once: limit=N images, smaller batches (--batch, encoder.batch_size)"
+)
+# What libraries say of it that have no exception for it.
+_MEMORY_SIGNS = (
+    "allocate memory", "not enough memory", "bad_alloc", "failed to map segment",
+    "can't start new thread", "out of memory",
+)  # fmt: skip
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it comes of, is that memory ran out.
+
+    Example:
+        >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(28, "No space left"))
+        (True, False)
+    """
+    while error is not None:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        if any(sign in str(error).lower() for sign in _MEMORY_SIGNS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

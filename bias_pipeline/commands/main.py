@@ -11,9 +11,11 @@ from bias_pipeline import __version__
 from bias_pipeline.commands import overview
 from bias_pipeline.commands.words import chosen
 from bias_pipeline.errors import (
+    NO_MEMORY,
     BiasPipelineError,
     ResourceError,
     UsageError,
+    is_out_of_memory,
     refused_by_system,
 )
 from bias_pipeline.io import stopping, streams
@@ -39,6 +41,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     warn("stopped; what was finished is kept")
     return stopping.exit_code()
+
+
+def program() -> int:
+    """Run the command of this process, which ends with the exit code that is returned.
+
+    A request to stop that comes when :func:`main` is just done is heeded as any other, and one that
+    comes later no longer: Python would end with a traceback.
+    """
+    try:
+        code = main()
+        stopping.ignore_signals()
+    except (KeyboardInterrupt, stopping.Stopped):
+        stopping.ignore_signals()
+        code = stopping.exit_code()
+    return code
 
 
 def _settle() -> None:
@@ -80,8 +97,10 @@ def _printed() -> int:
 def _run_command(words: list[str]) -> int:
     try:
         return _command(words)
-    except OSError as error:
-        if error.filename is None:
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise ResourceError(NO_MEMORY) from error
+        if not isinstance(error, OSError) or error.filename is None:
             raise
         raise refused_by_system(error) from error
 

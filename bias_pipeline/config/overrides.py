@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import UsageError, did_you_mean
 
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import RangeSweep
+
+MOST_VALUES = 10_000  # of one key of a sweep
+MOST_JOBS = 100_000
 LISTED = ("logger", "experiment")  # groups of which several may be chosen at once
 # What metrics are made of; each uses some of it.
 OF_METRICS = (
@@ -117,12 +124,38 @@ def choices_in(override: str) -> list[str]:
         UsageError: if it does not list them.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.core.override_parser.types import Glob
+    from hydra.core.override_parser.types import Glob, RangeSweep
 
     parsed = OverridesParser.create().parse_override(override)
     if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
         raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
+    value = parsed._value
+    if isinstance(value, RangeSweep) and _length(value) > MOST_VALUES:
+        raise UsageError(f"{override}: more than {MOST_VALUES:,} values of a sweep; name fewer")
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+
+
+def check_size(overrides: Sequence[str]) -> None:
+    """Refuse a sweep of more jobs than are ever run at once.
+
+    Raises:
+        UsageError: with their number.
+
+    Example:
+        >>> check_size(["metric=lic,dbac", "seeds=1,2"])
+    """
+    n_jobs = math.prod(len(choices_in(o)) for o in overrides if sweeps(o))
+    if n_jobs > MOST_JOBS:
+        raise UsageError(
+            f"the sweep has {n_jobs:,} jobs, and at most {MOST_JOBS:,} are run by one command; "
+            "split it into several"
+        )
+
+
+def _length(values: RangeSweep) -> float:
+    """How many values a range has, none of which is made."""
+    start, stop = float(values.start or 0), float(values.stop or 0)
+    return (stop - start) / float(values.step)
 
 
 def jobs_of(overrides: Sequence[str]) -> list[list[str]]:

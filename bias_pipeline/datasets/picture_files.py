@@ -18,7 +18,8 @@ from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.vision.photos import find_photos
+from bias_pipeline.vision.photos import MAX_PIXELS, find_photos
+from bias_pipeline.vision.regions import box_of_runs
 
 WHAT = (
     "COCO instances {images, categories, annotations: [{image_id, category_id, bbox, "
@@ -161,7 +162,10 @@ def _region(
         size = own
     box = None if row.get("bbox") is None else _box(rows, number, row["bbox"])
     if box is None or not (box[2] and box[3]):  # detectors write boxes of nothing
-        box = _box_of(polygons, counts, size)
+        try:
+            box = _box_of(polygons, counts, size)
+        except ValueError as error:
+            rows.refuse(number, f"a mask of segmentation cannot be used: {error}")
     if box is None:
         return None
     score = row.get("score", 1.0)
@@ -204,6 +208,8 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
         return counts.encode(), shape
     if not isinstance(counts, list) or not all(type(c) is int and c >= 0 for c in counts):
         rows.refuse(number, "counts of segmentation are neither text nor whole numbers")
+    if shape[0] * shape[1] > MAX_PIXELS:
+        rows.refuse(number, f"its mask is of more than {MAX_PIXELS:,} pixels")
     if sum(counts) != shape[0] * shape[1]:
         rows.refuse(number, f"its run lengths do not fill {shape[1]} x {shape[0]} pixels")
     from pycocotools import mask as coco
@@ -217,9 +223,5 @@ def _box_of(
 ) -> Box | None:
     """The box around an outline, None where there is none, or it holds nothing."""
     if counts:
-        from pycocotools import mask as coco
-
-        coded: Any = {"size": list(size), "counts": counts}
-        left, top, width, height = (float(value) for value in coco.toBbox(coded))
-        return (left, top, width, height) if width and height else None
+        return box_of_runs(counts, *size)
     return extent(polygons) if polygons else None

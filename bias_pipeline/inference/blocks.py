@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.inference.shards import blocks_of
-from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.atomic import DRAFTS, replace_file
+from bias_pipeline.io.drafts import clear_drafts
 from bias_pipeline.io.json_files import expect, load_json
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class BlockStore:
         Raises:
             ResourceError: if the folder cannot be written.
         """
+        for pattern in (DRAFTS, f"plans/{DRAFTS}", f"blocks/*/{DRAFTS}"):
+            clear_drafts(self.folder.glob(pattern))
         text = json.dumps(sorted(ids), ensure_ascii=False)
         path = self.folder / "plans" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
         self._renew(path, text)

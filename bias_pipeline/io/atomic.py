@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from bias_pipeline.io.drafts import lock_draft
+
+DRAFTS = ".????????.tmp"  # what names of drafts are like
+
 # Can only be read by setting it, which another thread would notice; so it is read once.
 UMASK = os.umask(0o077)
 os.umask(UMASK)
@@ -48,6 +52,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
+            lock_draft(handle)
             os.fchmod(handle, 0o666 & ~UMASK)  # as any other file: others may read a result
             yield file
             if sync:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import stopping
 from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.drafts import clear_drafts, lock_draft
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.sealed import sha256, sha256_of
 
@@ -92,7 +93,9 @@ def _written(folder: Path, key: str, filling: Filling) -> Path:
     draft = folder / f".{sha256(key.encode())[:_DIGITS]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        clear_drafts(folder.glob(f".{'?' * _DIGITS}.*.tmp"))
         with draft.open("wb", buffering=0) as file:
+            lock_draft(file.fileno())
             _fill(file, filling)
             os.fsync(file.fileno())
         path = draft.replace(folder / _name(key, sha256_of(draft)))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from tempfile import mkdtemp
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.atomic import UMASK
+from bias_pipeline.io.drafts import clear_drafts, lock_draft
 
 
 @contextmanager
@@ -34,9 +37,12 @@ def drafted(folder: Path) -> Iterator[Path]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Absolute, since other processes, which may write into it, may be elsewhere.
+        clear_drafts(folder.parent.glob(f".{escape(folder.name)}-????????"))
         draft = Path(mkdtemp(dir=folder.parent.absolute(), prefix=f".{folder.name}-"))
     except OSError as error:
         raise ResourceError(f"cannot write to {folder.parent}: {error.strerror}") from error
+    handle = os.open(draft, os.O_RDONLY)
+    lock_draft(handle)
     try:
         yield draft
         for path in draft.rglob("*"):  # libraries write some that nobody else may read
@@ -47,6 +53,7 @@ def drafted(folder: Path) -> Iterator[Path]:
         raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+        os.close(handle)
 
 
 def require_new(folder: Path) -> None:

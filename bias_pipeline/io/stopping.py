@@ -35,6 +35,12 @@ def listen() -> None:
         signal.signal(signal.SIGUSR2, _stop)
 
 
+def ignore_signals() -> None:
+    """Heed none from now on: the work is done and the exit code known."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def requested() -> bool:
     """Whether somebody asked."""
     return _requested is not None

@@ -6,10 +6,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.redaction import redacted_data
 from bias_pipeline.loggers.loggers import ResultLogger, history_of, summary_of
+from bias_pipeline.loggers.push import unanswered
 from bias_pipeline.results.store import Result
 from bias_pipeline.vision.torchvision import make_importable
 
@@ -27,6 +29,7 @@ _NAMED = (
     "alignment",
     "scoring",
 )
+REQUEST_S = 3  # how long MLflow's server may take for one request, which is made twice
 _OTHER = re.compile(r"[^\w./ -]")  # signs that MLflow takes in no name
 
 
@@ -67,6 +70,8 @@ class MlflowLogger(ResultLogger):
         uri: of the tracking server; ``MLFLOW_TRACKING_URI`` if left out, else the database.
     """
 
+    faults: ClassVar[dict[str, str]] = {}  # why each server that was asked does not answer
+
     def __init__(
         self, folder: str, experiment: str = "bias_pipeline", uri: str | None = None
     ) -> None:
@@ -100,12 +105,30 @@ class MlflowLogger(ResultLogger):
         if not address:
             self.folder.mkdir(parents=True, exist_ok=True)
             address = f"sqlite:///{self.folder.resolve() / 'mlflow.db'}"
+        elif address.startswith(("http://", "https://")):
+            self._require_server(address)
         return MLFlowLogger(
             self.experiment,
             run_name=result.run_id,
             tracking_uri=address,
             tags={"run": result.run_id},
         )
+
+    def _require_server(self, address: str) -> None:
+        """Ask a server once whether it is there; MLflow itself would try for four minutes.
+
+        Raises:
+            ResourceError: if it did not answer this process.
+        """
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_S))
+        if address not in MlflowLogger.faults:
+            MlflowLogger.faults[address] = unanswered(address)
+        if MlflowLogger.faults[address]:
+            raise ResourceError(
+                f"the MLflow server at {address} does not answer ({MlflowLogger.faults[address]}); "
+                "logger.mlflow.uri=null keeps runs in a file"
+            )
 
 
 def _tell(logger: Logger, result: Result) -> None:

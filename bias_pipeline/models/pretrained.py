@@ -325,13 +325,20 @@ def tokenizer(model: Pretrained) -> Any:
     """
     require_vocabulary(model.folder, model.files)
     try:
-        return _tokenizer_class(model.folder).from_pretrained(
+        read = _tokenizer_class(model.folder).from_pretrained(
             model.folder, local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # whatever a broken or absent file makes of the library
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
         ) from error
+    longest = read.model_max_length
+    if not isinstance(longest, int | float) or not longest >= 1:
+        raise DataError(
+            f"{model.name}: tokenizer_config.json says model_max_length={str(longest)[:40]}; "
+            "set it to the number of tokens that the model reads"
+        )
+    return read
 
 
 def _tokenizer_class(folder: Path) -> Any:

@@ -32,8 +32,12 @@ def read_numbers(path: Path) -> Any:
         warnings.simplefilter("ignore")  # of how the file was written
         try:
             mapped = zipfile.is_zipfile(path)
+            if mapped:
+                _check_unpacked(path)
             with _empty_classes(path if mapped else None):
                 return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        except DataError:
+            raise
         except pickle.UnpicklingError as error:
             raise DataError(
                 f"{path}: it holds more than numbers, and reading it could run code; where you "
@@ -41,6 +45,22 @@ def read_numbers(path: Path) -> Any:
             ) from error
         except Exception as error:  # whatever a broken file makes of the library
             raise _broken(path) from error
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a file that unpacks to more than it is; PyTorch stores numbers as they are.
+
+    Raises:
+        DataError: with the sizes.
+    """
+    with zipfile.ZipFile(path) as file:
+        unpacked = sum(entry.file_size for entry in file.infolist())
+    packed = path.stat().st_size
+    if unpacked > packed:
+        raise DataError(
+            f"{path}: has {packed:,} bytes and unpacks to {unpacked:,}; files of PyTorch are not "
+            "packed: write it again with torch.save"
+        )
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.report.places import without_places
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
 
 _SIGNS = {
@@ -54,7 +55,7 @@ def escape(text: str) -> str:
         >>> print(escape("50% of $x_1$ & \\input{a}"))
         50\% of \$x\_1\$ \& \textbackslash{}input\{a\}
     """
-    broken = _LIGATURES.sub("\0", printable(text))
+    broken = _LIGATURES.sub("\0", without_places(printable(text)))
     spaced = _SPACES.sub("\1", broken)
     marks = {**_SIGNS, "\0": "{}", "\1": r"\ "}
     return "".join(marks.get(sign, sign) for sign in spaced)

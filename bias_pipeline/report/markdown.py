@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.report.places import without_places
 from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
 
 # With a backslash, which GitHub's Markdown takes before a bar in a cell too. The colon, "@" and
@@ -19,7 +20,7 @@ def escape(text: str) -> str:
         >>> escape("a|b <i> sat_2")
         'a\\|b \\<i\\> sat\\_2'
     """
-    return _SIGNS.sub(lambda found: f"\\{found.group()}", printable(text))
+    return _SIGNS.sub(lambda found: f"\\{found.group()}", without_places(printable(text)))
 
 
 def markdown(sheet: Sheet) -> str:

@@ -12,6 +12,7 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.report import interaction
 from bias_pipeline.report.content import report_of, report_of_folder
 from bias_pipeline.report.document import Report
+from bias_pipeline.report.places import shareable, without_places
 from bias_pipeline.report.sheets import cell_text
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
@@ -62,7 +63,7 @@ def html(report: Report) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters["text"] = lambda cell: printable(cell_text(cell))
+    environment.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
     drawn = [plot for section in report.sections for plot in section.figures]
     plots = [plot for plot in drawn if plot.points.rows]  # those that may be moved and magnified
     own = interaction.scripts(plots)
@@ -94,5 +95,5 @@ def _runs(report: Report) -> list[dict[str, str]]:
 
 
 def _json(manifest: Mapping[str, object]) -> str:
-    told = {key: value for key, value in manifest.items() if key != "image_std"}
+    told = shareable({key: own for key, own in manifest.items() if key != "image_std"})
     return json.dumps(told, indent=1, ensure_ascii=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from bias_pipeline.metrics.base import TRAITS
 
 
 def checked(value: Any, kind: Any, name: str) -> Any:
@@ -21,8 +23,12 @@ def checked(value: Any, kind: Any, name: str) -> Any:
     return value
 
 
-def check_manifest(manifest: Mapping[str, Any]) -> None:
+def check_manifest(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
     """Refuse a manifest of another shape than readers rely on.
+
+    Args:
+        manifest: of a result.
+        parts: those that the result has rows of.
 
     Raises:
         ValueError: naming the entry.
@@ -36,6 +42,14 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
         checked(key, str, "keys")
     for note in checked(manifest.get("notes", []), list, "notes"):
         checked(note, str, "notes")
+    _check_parts(manifest, parts)
+
+
+def _check_parts(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
+    """Refuse a manifest whose conclusions rest on parts that there are no rows of."""
+    for told in _mapping(_mapping(manifest, "metric"), "readings").values():
+        if told["part"] not in parts:
+            raise ValueError(f"metric.readings names {told['part'][:40]!r}, of which it has no row")
 
 
 def resamples(manifest: Mapping[str, Any]) -> int | None:
@@ -65,9 +79,21 @@ def _check_reading(reading: Mapping[str, Any]) -> None:
         checked(text, str, "metric.says")
     for neutral in _mapping(reading, "neutral").values():
         checked(neutral, int | float, "metric.neutral")
+    for told in _mapping(reading, "readings").values():
+        _check_conclusion(checked(told, dict, "metric.readings"))
     for ends in _mapping(reading, "range").values():
         for end in checked(ends, list, "metric.range"):
             checked(end, int | float | None, "metric.range")
+
+
+def _check_conclusion(told: Mapping[str, Any]) -> None:
+    """Refuse what does not say on which part a conclusion rests."""
+    checked(told.get("part"), str, "metric.readings.part")
+    for trait in checked(told.get("follows"), list, "metric.readings.follows"):
+        if trait not in TRAITS:
+            raise ValueError(f"metric.readings.follows is {str(trait)[:40]!r}")
+    if type(told.get("named")) is not bool:
+        raise ValueError(f"metric.readings.named is {str(told.get('named'))[:40]!r}")
 
 
 def _mapping(told: Mapping[str, Any], name: str, *, required: bool = False) -> Mapping[str, Any]:

@@ -382,8 +382,8 @@ def result_of(told: Any, manifest: Any, run_id: str) -> Result:
     Raises:
         ValueError: or its like, if they are no rows of that run.
     """
-    check_manifest(manifest)
     rows = [_row(row) for row in told]
+    check_manifest(manifest, {row.part for row in rows})
     if not rows or any(row.run_id != run_id for row in rows):
         raise ValueError("no rows, or those of another run")
     return Result(run_id, rows, manifest)

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import Cell, cell_of
 from bias_pipeline.errors import (
+    NO_MEMORY,
     AbsentModelError,
     BiasPipelineError,
     NotApplicableError,
+    ResourceError,
+    is_out_of_memory,
     refused_by_system,
 )
 from bias_pipeline.io import stopping
@@ -75,6 +78,8 @@ def done_in(folder: Path) -> bool:
 def _failure(error: Exception, folder: Path) -> dict[str, object]:
     """How a cell failed: in a sentence if its user can mend that, else as a bug."""
     log.info("failed", exc_info=error)
+    if is_out_of_memory(error) and not isinstance(error, BiasPipelineError):
+        error = ResourceError(NO_MEMORY)
     if isinstance(error, OSError) and error.filename is not None:
         error = refused_by_system(error)
     if isinstance(error, BiasPipelineError):

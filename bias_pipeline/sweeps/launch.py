@@ -17,7 +17,7 @@ from bias_pipeline.config.command_line import ALL_METRICS, check_names, options_
 from bias_pipeline.config.compose import INVOCATION, cell_of, composer, new_invocation
 from bias_pipeline.config.expansion import ALL_CAPTIONERS, check_captioners, expand
 from bias_pipeline.config.hydra_composer import Loader, composition_message
-from bias_pipeline.config.overrides import first_choices, further_choices, idle, sweeps
+from bias_pipeline.config.overrides import check_size, first_choices, further_choices, idle, sweeps
 from bias_pipeline.config.spelling import spelled_out
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
@@ -142,6 +142,7 @@ def prepare(words: Sequence[str]) -> Sweep:
     options = options_of(words)
     check_names(options)
     overrides = expand(options)
+    check_size(overrides)
     loader = composer(options)
     config = loader.job(first_choices(overrides))
     first = cell_of(config)

@@ -25,6 +25,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
 MAX_STRETCH = 100
 _JPEG_END, _TAIL = b"\xff\xd9", 1024  # cameras write a little behind the end
+_STRIP = 256  # rows
 _FIRST_LYING = 5  # of EXIF's orientations: from here on rows are columns
 
 
@@ -73,7 +74,14 @@ def find_photos(folder: Path) -> dict[str, Path]:
 
 
 def _is_photo(entry: os.DirEntry[str]) -> bool:
-    return entry.name[0] != "." and entry.name.lower().endswith(ENDINGS) and entry.is_file()
+    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
+        return False
+    try:
+        return entry.is_file()
+    except OSError as error:
+        raise ResourceError(
+            f"{entry.path}: cannot be read ({error.strerror}); mend or remove it"
+        ) from error
 
 
 def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -107,7 +115,8 @@ def read_photo(path: Path) -> Image:
         with _opened(path, _formats()) as opened:
             _check_size(opened)
             _check_depth(opened)
-            return _rgb(ImageOps.exif_transpose(opened))
+            ImageOps.exif_transpose(opened, in_place=True)  # else there is a copy of each
+            return _rgb(opened)
     except UnreadableError:
         raise
     except UnidentifiedImageError as error:
@@ -202,12 +211,21 @@ def _check_depth(image: Image) -> None:
 
 
 def _rgb(image: Image) -> Image:
-    from PIL import Image
 
     if image.mode.startswith("I;16"):
         image = image.point(lambda value: value / 257, "L")
     if "A" in image.getbands() or "transparency" in image.info:
-        image = image.convert("RGBA")
-        ground = Image.new("RGBA", image.size, "white")
-        image = Image.alpha_composite(ground, image)
+        return _on_white(image)
     return image.convert("RGB")
+
+
+def _on_white(image: Image) -> Image:
+    """A transparent picture on a white ground, made in strips: whole copies would fill memory."""
+    from PIL import Image
+
+    whole = Image.new("RGB", image.size)
+    for top in range(0, image.height, _STRIP):
+        strip = image.crop((0, top, image.width, min(top + _STRIP, image.height))).convert("RGBA")
+        ground = Image.new("RGBA", strip.size, "white")
+        whole.paste(Image.alpha_composite(ground, strip).convert("RGB"), (0, top))
+    return whole

@@ -12,6 +12,7 @@ from bias_pipeline.vision.photos import MAX_PIXELS
 
 Mask = npt.NDArray[np.bool_]
 _FAR = 10  # sides of a picture
+_LONGEST = 1_000_000  # pixels of an outline; its reader takes about a hundred bytes for each
 
 
 def outline_mask(region: Region, height: int, width: int) -> Mask:
@@ -45,6 +46,8 @@ def _filled(region: Region, height: int, width: int) -> Mask:
     furthest = max(abs(value) for points in scaled for value in points)
     if furthest > _FAR * max(height, width):  # which the reader below would walk step by step
         raise ValueError("its outline reaches far beyond the picture")
+    if sum(map(_length, scaled)) > _LONGEST:
+        raise ValueError(f"its outline is longer than {_LONGEST:,} pixels")
     coded = coco.merge(coco.frPyObjects(scaled, height, width))
     return _decoded(coded["counts"], height, width)
 
@@ -109,6 +112,12 @@ def _points(points: Sequence[float], across: float, down: float) -> list[float]:
     return [value * (down if place % 2 else across) for place, value in enumerate(points)]
 
 
+def _length(points: Sequence[float]) -> float:
+    """How many pixels an outline runs through, counted along its steeper axis."""
+    ends = np.array(points, float).reshape(-1, 2)
+    return float(np.abs(ends - np.roll(ends, 1, axis=0)).max(axis=1).sum())
+
+
 def _scaled(mask: Mask, height: int, width: int) -> Mask:
     """Each pixel that is read, whether anything in the mask lies within it."""
     if mask.shape == (height, width):
@@ -129,6 +138,33 @@ def _decoded(counts: bytes, height: int, width: int) -> Mask:
         raise ValueError(f"its run lengths do not fill {width} x {height} pixels")
     inside = np.arange(len(runs)) % 2 == 1
     return np.repeat(inside, runs).reshape(width, height).T
+
+
+def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
+    """Left, top, width and height of what run lengths cover; None if that is nothing.
+
+    Raises:
+        ValueError: if they are none, or of another size.
+
+    Example:
+        >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without
+        (1.0, 0.0, 3.0, 1.0)
+    """
+    runs = _runs(counts)
+    if sum(runs) != height * width:
+        raise ValueError(f"its run lengths do not fill {width} x {height} pixels")
+    ends = np.cumsum(runs)
+    within = [(int(end) - run, int(end) - 1) for end, run in zip(ends, runs, strict=True)][1::2]
+    within = [(first, last) for first, last in within if last >= first]
+    if not within:
+        return None
+    left, right = within[0][0] // height, within[-1][1] // height
+    spans = [
+        (0, height - 1) if first // height < last // height else (first % height, last % height)
+        for first, last in within
+    ]
+    top, bottom = min(span[0] for span in spans), max(span[1] for span in spans)
+    return float(left), float(top), float(right - left + 1), float(bottom - top + 1)
 
 
 def _runs(counts: bytes) -> list[int]:

@@ -324,3 +324,22 @@ def test_a_cut_table_is_not_read(whole: Path, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(DataError, match=r"curves\.csv: is damaged"):
         ResultStore(tmp_path).table("run", "curves")
+
+
+READING = {"part": "score", "follows": ["words"], "named": True}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"part": "nowhere"}, {"part": None}, {"named": None}, {"follows": ["height"]}, {"follows": 1}],
+)
+def test_conclusions_that_rest_on_nothing_make_a_run_unreadable(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Sealed all the same: whoever writes a folder can write any manifest."""
+    own = result()
+    told = {key: value for key, value in {**READING, **changes}.items() if value is not None}
+    manifest = {**own.manifest, "metric": {"question": "leakage", "readings": {"score": told}}}
+    ResultStore(tmp_path).save(replace(own, manifest=manifest))
+    with pytest.raises(DataError, match=r"metric\.readings"):
+        ResultStore(tmp_path).read("run")

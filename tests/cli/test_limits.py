@@ -1,0 +1,183 @@
+"""What would hang, fill the memory or end in a traceback: a sentence and an exit code, soon."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bias_pipeline.commands import main as door
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io import stopping
+from bias_pipeline.loggers.lightning_loggers import MlflowLogger
+from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.models.sentences import KINDS, Sentences, pooling_of
+from bias_pipeline.models.weight_files import read_numbers
+from bias_pipeline.vision.photos import find_photos, read_photo
+from tests.cli.commands import SMALL, Run
+from tests.corpora import REPOSITORY
+from tests.results.test_store import row
+from tests.tiny_models import write_bert
+
+
+@pytest.mark.parametrize("value", ["range(1e8)", "range(0,1,1e-9)", "shuffle(range(100000000))"])
+def test_a_range_without_end_is_refused_at_once(run: Run, value: str) -> None:
+    started = time.monotonic()
+    code, text = run(*SMALL, f"seeds={value}")
+    assert (code, "more than 10,000 values" in text) == (2, True), text
+    assert time.monotonic() - started < 10
+
+
+def test_a_sweep_of_too_many_jobs_is_refused_with_their_number(run: Run) -> None:
+    code, text = run(*SMALL, "seeds=range(1,1001)", "limit=range(1,1001)")
+    assert (code, "the sweep has 1,000,000 jobs" in text) == (2, True), text
+
+
+def test_a_link_that_loops_is_named(tmp_path: Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "1.png")
+    (tmp_path / "2.png").symlink_to("2.png")
+    with pytest.raises(ResourceError, match=r"2\.png: cannot be read"):
+        find_photos(tmp_path)
+
+
+def test_packed_weights_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pth"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.pkl", b"\x80\x02}q\x00.")
+        file.writestr("archive/data/0", bytes(50_000_000))
+    with pytest.raises(DataError, match="unpacks to 50,000"):
+        read_numbers(path)
+
+
+@pytest.mark.parametrize("longest", ["-1", "0", '"many"'])
+def test_a_tokenizer_that_reads_nothing_is_refused(tmp_path: Path, longest: str) -> None:
+    import torch
+
+    write_bert(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    told = path.read_text().rstrip().rstrip("}")
+    path.write_text(f'{told}, "model_max_length": {longest}}}')
+    model = find_pretrained(str(tmp_path), KINDS)
+    with pytest.raises(DataError, match=r"model_max_length=|tokenizer cannot be loaded"):
+        Sentences(model, torch.device("cpu"), pooling_of(model, None, None))
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "PA"])
+def test_a_transparent_photo_in_strips_is_as_it_is_whole(tmp_path: Path, mode: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (600, 30, 4), np.uint8)
+    photo = Image.fromarray(noise, "RGBA").convert(mode)
+    photo.save(tmp_path / "1.png" if mode != "PA" else tmp_path / "1.tiff")
+    (path,) = tmp_path.iterdir()
+    whole = Image.open(path).convert("RGBA")
+    ground = Image.new("RGBA", whole.size, "white")
+    wanted = Image.alpha_composite(ground, whole).convert("RGB")
+    assert (np.asarray(read_photo(path)) == np.asarray(wanted)).all()
+
+
+PEAK = """\
+import resource, sys
+from pathlib import Path
+from PIL import Image
+from bias_pipeline.vision.photos import read_photo
+read_photo(Path(sys.argv[1]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
+"""
+
+
+def test_the_largest_transparent_photo_takes_less_than_a_gigabyte(tmp_path: Path) -> None:
+    path = tmp_path / "1.png"
+    Image.new("RGBA", (9400, 9400), (1, 2, 3, 4)).save(path, compress_level=1)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(path)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 900
+
+
+# --- servers that are down
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("kind", ["deaf", "absent"])
+def test_an_mlflow_server_that_is_down_costs_ten_seconds_at_most(
+    tmp_path: Path, deaf: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("mlflow")
+    from bias_pipeline.results.store import Result
+
+    address = deaf if kind == "deaf" else "http://127.0.0.1:1"
+    logger = MlflowLogger(str(tmp_path), uri=address)
+    started = time.monotonic()
+    for number in range(3):
+        own = Result(f"r{number}", [row(f"r{number}", part="score")], {})
+        logger.try_log(own)
+    assert time.monotonic() - started < 10
+    assert caplog.text.count("does not answer") == 1
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("megabytes", [400, 700])
+def test_a_memory_limit_is_a_sentence(tmp_path: Path, megabytes: int) -> None:
+    words = [*SMALL, "metric=lic", "encoder=lstm", "dataset.n_images=20000"]
+    done = subprocess.run(
+        ["sh", "-c", f'ulimit -v {megabytes * 1000}; exec "$0" "$@"', sys.executable, "-m",
+         "bias_pipeline", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    text = done.stdout + done.stderr
+    assert (done.returncode, "memory" in text, "Traceback" in text) == (5, True, False), text
+
+
+# --- the last instant
+
+
+def test_ctrl_c_when_all_is_done_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(door, "main", interrupted)
+    ignored = []
+    monkeypatch.setattr(stopping, "ignore_signals", lambda: ignored.append(1))
+    assert (door.program(), ignored) == (130, [1])
+
+
+def test_ctrl_c_while_the_process_ends_is_too_late() -> None:
+    code = (
+        "import atexit, os, signal, sys\n"
+        "from bias_pipeline.commands.main import program\n"
+        "sys.argv = ['x', '--version']\n"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "sys.exit(program())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
