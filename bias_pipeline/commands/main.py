@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +22,8 @@ from bias_pipeline.errors import (
 from bias_pipeline.io import stopping, streams
 from bias_pipeline.io.included import including, places
 from bias_pipeline.io.terminal import guard, say, warn
+
+LEAST_MEMORY = 1_000_000_000  # bytes of address space, of which libraries alone take most
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,7 +124,22 @@ def _command(words: list[str]) -> int:
         return _say(overview.group_help(words[0])) or (0 if asked else UsageError.exit_code)
     if {"-h", "--help"} & set(rest):
         return _say(overview.word_help(word))
+    _check_memory_limit()
     return word.command(rest)
+
+
+def _check_memory_limit() -> None:
+    """Refuse a limit under which libraries neither work nor say so: OpenBLAS aborts, or hangs.
+
+    Raises:
+        ResourceError: with the limit.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < LEAST_MEMORY:
+        raise ResourceError(
+            f"this process may use {limit // 10**6:,} MB of memory (ulimit -v, or a job's limit); "
+            f"allow it {LEAST_MEMORY // 10**6:,} or more"
+        )
 
 
 def _say(text: str) -> int:

@@ -138,7 +138,7 @@ def test_an_mlflow_server_that_is_down_costs_ten_seconds_at_most(
 # --- memory
 
 
-@pytest.mark.parametrize("megabytes", [400, 700])
+@pytest.mark.parametrize("megabytes", [200, 300, 700, 1300])
 def test_a_memory_limit_is_a_sentence(tmp_path: Path, megabytes: int) -> None:
     words = [*SMALL, "metric=lic", "encoder=lstm", "dataset.n_images=20000"]
     done = subprocess.run(

@@ -6,7 +6,6 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +25,8 @@ from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.words import save_words
 from bias_pipeline.results.store import ResultStore
 from tests import coco_folder, lic_folder
-
-Read = Callable[[Path], object]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """One kind of file.
-
-    Attributes:
-        files: sound ones, by name; a mutated one keeps its name.
-        read: reads one.
-    """
-
-    files: Mapping[str, bytes]
-    read: Read
+from tests.fuzz.further_readers import FURTHER
+from tests.fuzz.reader import Read, Reader
 
 
 def parquet(columns: Mapping[str, Any]) -> bytes:
@@ -317,4 +303,5 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "models": model_folders,
     "weights": released_weights,
     "open_clip": open_clip_configs,
+    **FURTHER,
 }

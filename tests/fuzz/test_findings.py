@@ -26,6 +26,9 @@ TRIALS = {
     "runs": 20,
     "pickles": 10,
     "configurations": 5,
+    "pixels": 40,
+    "masks": 80,
+    "keys": 5,
 }
 
 
