@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from bias_pipeline.captioners.backbones import Backbone, BackboneInputs
 from bias_pipeline.captioners.grit_backbone import DetectorBackbone, ReleasedBackbone
 from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
-from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner, PromptedInputs
+from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import SIZES
 from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.grit_net import GritNet
+    from bias_pipeline.models.grit.checkpoint import Checkpoint
 
 VERSION = 1  # raise it whenever any prediction changes
+FILE_VERSION = 2  # the same, where it begins as a file has it
 FILES = ("weights", "vocabulary")
 
 
@@ -60,7 +62,8 @@ class Grit(PromptCaptioner):
         for key in ("cache", "size", *FILES):
             own.pop(key)
         files = self.by_content(asdict(self))
-        return {"version": VERSION, **own, **files, "backbone": dict(self.visual.spec)}
+        version = VERSION if self.weights is None else FILE_VERSION
+        return {"version": version, **own, **files, "backbone": dict(self.visual.spec)}
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -109,22 +112,50 @@ class Grit(PromptCaptioner):
         from bias_pipeline.captioners.initial_weights import begin_as_he
 
         detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
-        net = GritNet(detector, n_words, answers, SIZES[self.size], self.second_gate)
+        checkpoint = self._checkpoint()
+        net = GritNet(
+            detector,
+            n_words,
+            answers,
+            SIZES[self.size],
+            self.second_gate,
+            n_memories=checkpoint.n_memories if checkpoint else 0,
+            n_positions=checkpoint.n_positions if checkpoint else 0,
+        )
         if self.he:
             begin_as_he(net)
-        if self.weights is not None:
-            self._begin(net, vocabulary)
+        if checkpoint is not None:
+            self._begin(net, checkpoint, vocabulary)
         return net
 
-    def _begin(self, net: GritNet, words: Mapping[str, int]) -> None:
-        """Let the network begin as a file has it.
+    def build(self, inputs: PromptedInputs) -> GritNet:
+        """See the base.
+
+        Raises:
+            DataError: if a caption in its prompt is longer than the file's captioner reads.
+        """
+        net: GritNet = super().build(inputs)  # type: ignore[assignment]
+        positions, lengths = net.cap_generator.positions, inputs.words.whole_lengths
+        if positions is not None and lengths.max(initial=0) > len(positions):
+            row = int(lengths.argmax())
+            raise DataError(
+                f"encoder.weights={self.weights}: reads {len(positions)} words, and "
+                f"{' '.join(inputs.words.data.captions.words(row))[:60]!r} in its prompt has "
+                f"{lengths[row]}; shorten the caption or leave encoder.weights out"
+            )
+        return net
+
+    def _checkpoint(self) -> Checkpoint | None:
+        """What the file holds, if there is one.
 
         Raises:
             UsageError: if the file's words are not told, or there are none.
         """
-        from bias_pipeline.models.grit.checkpoint import load_captions, read_checkpoint
+        from bias_pipeline.models.grit.checkpoint import read_checkpoint
 
-        checkpoint = read_checkpoint(Path(str(self.weights)).expanduser())
+        if self.weights is None:
+            return None
+        checkpoint = read_checkpoint(Path(self.weights).expanduser())
         if bool(checkpoint.captions) != (self.vocabulary is not None):
             raise UsageError(
                 f"encoder.weights={self.weights} is of a captioner; name its words with "
@@ -133,6 +164,12 @@ class Grit(PromptCaptioner):
                 else f"encoder.weights={self.weights} is of a detector alone, which has no words; "
                 "leave encoder.vocabulary out"
             )
+        return checkpoint
+
+    def _begin(self, net: GritNet, checkpoint: Checkpoint, words: Mapping[str, int]) -> None:
+        """Let the network begin as a captioner's file has it."""
+        from bias_pipeline.models.grit.checkpoint import load_captions
+
         if self.vocabulary is not None:
             theirs = read_vocabulary(Path(self.vocabulary).expanduser(), checkpoint.n_words)
             load_captions(net, checkpoint, shared_rows(words, theirs), f"encoder.size={self.size}")

@@ -36,6 +36,8 @@ class GritNet(nn.Module):
         answers: K lists of the numbers of words that name each group.
         size: of all parts.
         second_gate: see :class:`~bias_pipeline.models.grit.captions.ParallelLayer`.
+        n_memories: see :class:`~bias_pipeline.models.grit.captions.GridNet`.
+        n_positions: see :class:`~bias_pipeline.models.grit.captions.CaptionDecoder`.
 
     Attributes:
         together: pictures that are looked at together when it predicts.
@@ -50,13 +52,15 @@ class GritNet(nn.Module):
         answers: Sequence[Sequence[int]],
         size: GritSize,
         second_gate: str,
+        n_memories: int = 0,
+        n_positions: int = 0,
     ) -> None:
         super().__init__()
         self.detector = detector
         self.answers = [list(own) for own in answers]
         self.output_dim = len(answers)
-        self.grid_net = GridNet(int(detector.grid_dim), size)  # type: ignore[arg-type]
-        self.cap_generator = CaptionDecoder(n_words, size, second_gate)
+        self.grid_net = GridNet(int(detector.grid_dim), size, n_memories)  # type: ignore[arg-type]
+        self.cap_generator = CaptionDecoder(n_words, size, second_gate, n_positions)
 
     def forward(
         self,

@@ -162,6 +162,11 @@ class Prompted:
         """(N,) words that are read before the answer."""
         return self._before.lengths
 
+    @property
+    def whole_lengths(self) -> IntArray:
+        """(N,) words of each caption in its prompt, with the longest answer and what follows it."""
+        return self.lengths + max(map(len, self._answers), default=0) + self._after.lengths
+
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
         found = {"tokens": self._before.padded(rows), "lengths": self._before.lengths[rows]}

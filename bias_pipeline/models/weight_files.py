@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import pickle
-import pickletools
 import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline.errors import DataError
+from bias_pipeline.models.inert_classes import inert_classes
 
 
 def read_numbers(path: Path) -> Any:
     """What a file of PyTorch or of safetensors holds, on the CPU.
 
     Numbers are mapped from the file where it allows that (those of PyTorch 1.6 and later do), so
-    what nobody asks for is never read. Classes of callbacks, which Lightning names in the files it
-    writes, are replaced by empty ones.
+    what nobody asks for is never read. Objects beside them, such as settings and scores, are empty
+    (:mod:`~bias_pipeline.models.inert_classes`).
 
     Raises:
         DataError: if it is cut or no such file, or holds more than numbers.
@@ -34,7 +32,7 @@ def read_numbers(path: Path) -> Any:
             mapped = zipfile.is_zipfile(path)
             if mapped:
                 _check_unpacked(path)
-            with _empty_classes(path if mapped else None):
+            with inert_classes(path):
                 return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except DataError:
             raise
@@ -61,35 +59,6 @@ def _check_unpacked(path: Path) -> None:
             f"{path}: has {packed:,} bytes and unpacks to {unpacked:,}; files of PyTorch are not "
             "packed: write it again with torch.save"
         )
-
-
-@contextmanager
-def _empty_classes(path: Path | None) -> Iterator[None]:
-    """Have the classes of Lightning that a file names stand for nothing while it is read."""
-    from torch import serialization
-
-    before = serialization.get_safe_globals()
-    names = sorted(_lightning_names(path)) if path is not None else []
-    empty: list[Any] = [type(name, (), {"__module__": module}) for module, name in names]
-    serialization.add_safe_globals(empty)
-    try:
-        yield
-    finally:
-        serialization.clear_safe_globals()
-        serialization.add_safe_globals(before)
-
-
-def _lightning_names(path: Path) -> set[tuple[str, str]]:
-    """Module and name of each class of Lightning that a file names."""
-    with zipfile.ZipFile(path) as file:
-        told = [
-            str(argument).partition(" ")
-            for name in file.namelist()
-            if name.endswith("/data.pkl")
-            for code, argument, _ in pickletools.genops(file.read(name))
-            if code.name == "GLOBAL"
-        ]
-    return {(module, name) for module, _, name in told if module.startswith("pytorch_lightning.")}
 
 
 def _safetensors(path: Path) -> Any:

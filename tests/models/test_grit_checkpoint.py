@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,21 +38,33 @@ class Code:
         return print, ("ran",)
 
 
-def test_every_name_of_a_captioner_is_one_of_ours_or_unused() -> None:
-    own = network()
+@pytest.mark.parametrize("n_memories", [0, 1, 3])
+def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories: int) -> None:
+    own = network(n_memories=n_memories)
     found = renamed(released(own), Path("grit.pth"))
     assert set(found) == set(own.state_dict())
     assert all(torch.equal(found[name], value) for name, value in own.state_dict().items())
 
 
+@pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("write", [write_captioner, write_detector])
-def test_a_detector_sees_the_same_as_the_saved_one(tmp_path: Path, write: object) -> None:
+def test_a_detector_sees_the_same_as_the_saved_one(
+    tmp_path: Path, write: Callable[..., Path], zipped: bool
+) -> None:
     own, fresh = network(), Detector(SMALL).eval()
-    load_detector(fresh, read_checkpoint(write(tmp_path / "grit.pth", own)), WHAT)  # type: ignore[operator]
+    path = write(tmp_path / "grit.pth", own, _use_new_zipfile_serialization=zipped)
+    load_detector(fresh, read_checkpoint(path), WHAT)
     pixels = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
         for seen, wanted in zip(fresh(pixels), own.detector(pixels), strict=True):
             assert torch.equal(seen, wanted)
+
+
+def test_a_detector_with_attributes_is_one(tmp_path: Path) -> None:
+    own, fresh = network(), Detector(SMALL).eval()
+    path = write_detector(tmp_path / "grit.pth", own, n_attributes=5)
+    load_detector(fresh, read_checkpoint(path), WHAT)
+    assert torch.equal(fresh.regions.query_embed.weight, own.detector.regions.query_embed.weight)
 
 
 def test_a_captioner_has_the_file_s_weights_and_the_words_that_both_know(tmp_path: Path) -> None:
@@ -80,6 +93,13 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     assert f"{name!r} holds NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
+def test_a_captioner_without_its_positions_is_refused(tmp_path: Path) -> None:
+    weights = released(network())
+    del weights["cap_generator.pos_emb.weight"]
+    told = refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "'cap_generator.pos_emb.weight' is absent" in told
+
+
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     weights = released(network()) | {"head.weight": torch.zeros(1)}
     told = refusal({"state_dict": weights}, tmp_path / "g.pth")
@@ -101,15 +121,15 @@ def test_one_weight_under_two_names_is_refused_if_they_differ(tmp_path: Path) ->
 
 
 def test_another_size_is_refused(tmp_path: Path) -> None:
-    other = network(replace(SMALL, n_regions=5))
-    told = refusal({"state_dict": released(other)}, tmp_path / "g.pth")
+    size = replace(SMALL, n_regions=5)
+    told = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
     assert "is of 5 x 128 numbers and not of 16 x 128" in told
     assert "encoder.size=small" in told
 
 
 def test_a_deeper_network_is_refused(tmp_path: Path) -> None:
-    other = network(replace(SMALL, region_layers=3))
-    told = refusal({"state_dict": released(other)}, tmp_path / "g.pth")
+    size = replace(SMALL, region_layers=3)
+    told = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
     assert "one too many" in told
 
 

@@ -38,13 +38,49 @@ class Attention(nn.Module):
             visible: (..., Q, S) which of it they may see, all if left out.
         """
         q, k, v = (
-            layer(own).unflatten(2, (self.n_heads, -1)).transpose(1, 2)
-            for layer, own in ((self.fc_q, queries), (self.fc_k, seen), (self.fc_v, seen))
+            vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
+            for vectors in (self.fc_q(queries), *self._keys_and_values(seen))
         )
         found = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
         found = self.fc_o(found.transpose(1, 2).flatten(2))
         own: Tensor = self.layer_norm(queries + self.dropout(found))
         return own
+
+    def _keys_and_values(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, C) keys, and values, of what is seen."""
+        return self.fc_k(seen), self.fc_v(seen)
+
+
+class MemoryAttention(Attention):
+    """Attention that also sees M learnt slots, which no input changes.
+
+    The memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as GRIT's code until
+    April 2023 did: keys by the square root of a head's size, values by that of M.
+
+    Args:
+        size: of queries and of what they see.
+        n_heads: attention heads.
+        dropout: on what is seen.
+        n_memories: M.
+    """
+
+    def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
+        super().__init__(size, n_heads, dropout)
+        self.memory_keys = nn.Parameter(torch.randn(1, n_memories, size) * (n_heads / size))
+        self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
+
+    def _keys_and_values(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S + M, C) of each, the slots last."""
+        _, n_memories, size = self.memory_keys.shape
+        slots = (
+            self.memory_keys * math.sqrt(size / self.n_heads),
+            self.memory_values * math.sqrt(n_memories),
+        )
+        keys, values = (
+            torch.cat([vectors, slot.expand(len(seen), -1, -1)], dim=1)
+            for vectors, slot in zip(super()._keys_and_values(seen), slots, strict=True)
+        )
+        return keys, values
 
 
 class FeedForward(nn.Module):
@@ -74,11 +110,13 @@ class GridLayer(nn.Module):
 
     Args:
         size: of all parts.
+        n_memories: learnt slots that they look at, too.
     """
 
-    def __init__(self, size: GritSize) -> None:
+    def __init__(self, size: GritSize, n_memories: int) -> None:
         super().__init__()
-        self.mhatt = Attention(size.size, size.n_heads, size.dropout)
+        shape = (size.size, size.n_heads, size.dropout)
+        self.mhatt = MemoryAttention(*shape, n_memories) if n_memories else Attention(*shape)
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, grid: Tensor) -> Tensor:
@@ -93,14 +131,15 @@ class GridNet(nn.Module):
     Args:
         n_inputs: of a place.
         size: of all parts.
+        n_memories: learnt slots of each layer; the network has none since May 2023, and one before.
     """
 
-    def __init__(self, n_inputs: int, size: GritSize) -> None:
+    def __init__(self, n_inputs: int, size: GritSize, n_memories: int = 0) -> None:
         super().__init__()
         self.fc = nn.Linear(n_inputs, size.size)
         self.dropout = nn.Dropout(size.dropout)
         self.layer_norm = nn.LayerNorm(size.size)
-        self.layers = nn.ModuleList(GridLayer(size) for _ in range(size.grid_layers))
+        self.layers = nn.ModuleList(GridLayer(size, n_memories) for _ in range(size.grid_layers))
 
     def forward(self, grid: Tensor) -> Tensor:
         """(B, G, n_inputs) to (B, G, C)."""
@@ -165,10 +204,24 @@ class CaptionDecoder(nn.Module):
         n_words: size of the vocabulary.
         size: of all parts.
         second_gate: see :class:`ParallelLayer`.
+        n_positions: words that a released file has a vector for the position of, the first row
+            being that of padding; 0 for sines and cosines (Vaswani et al. 2017, section 3.5), of
+            any number of words.
+
+    Attributes:
+        positions: (P, C) those vectors, which are never trained; None for sines and cosines. The
+            authors' code makes sines and cosines and then overwrites them by random numbers, so
+            that the file's cannot be computed.
     """
 
-    def __init__(self, n_words: int, size: GritSize, second_gate: str) -> None:
+    positions: Tensor | None
+
+    def __init__(
+        self, n_words: int, size: GritSize, second_gate: str, n_positions: int = 0
+    ) -> None:
         super().__init__()
+        table = torch.zeros(n_positions, size.size) if n_positions else None
+        self.register_buffer("positions", table)
         self.word_emb = nn.Embedding(n_words, size.size, padding_idx=PAD)
         self.layers = nn.ModuleList(
             ParallelLayer(size, second_gate) for _ in range(size.caption_layers)
@@ -185,7 +238,7 @@ class CaptionDecoder(nn.Module):
         length = tokens.shape[1]
         present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
         visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
-        words = self.word_emb(tokens) + self._places(length).to(self.word_emb.weight) * present
+        words = self.word_emb(tokens) + self._positions(length).to(self.word_emb.weight) * present
         for layer in self.layers:
             words = layer(words, present, visible, visual)
         return words
@@ -194,8 +247,11 @@ class CaptionDecoder(nn.Module):
         """(..., C) states to (..., V) logarithms of how likely each word is to follow."""
         return self.fc(states).float().log_softmax(dim=-1)
 
-    def _places(self, length: int) -> Tensor:
-        """(length, C) sines and cosines of the place, the first word's being 1."""
+    def _positions(self, length: int) -> Tensor:
+        """(length, C) vectors of positions, the first word's being 1."""
+        if self.positions is not None:
+            known = self.positions[1 : length + 1]
+            return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # beside padding alone
         size = self.word_emb.embedding_dim
         rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
         angle = torch.arange(1, length + 1)[:, None] * rate

@@ -1,10 +1,11 @@
 """Weights of GRIT as its authors released them: read without running code, and renamed.
 
 The file of a captioner holds ``state_dict``, that of a detector alone ``model``; either holds what
-its training needed too (optimisers), which is left. Names are those of Microsoft's Swin
-transformer, Deformable DETR and the M2 transformer, of which GRIT is made; how deep a part is
-nested does not matter. Every weight of ours must be there in its size, and every name of the file's
-must be known. No released file was at hand where this was written.
+its training needed too (optimisers, scores, settings), which is left. Names and shapes are those
+that the authors' modules write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid
+network has a memory); how deep a part is nested does not matter. Every weight of ours must be there
+in its size, and every name of the file's must be known. No released file was at hand where this was
+written.
 """
 
 from __future__ import annotations
@@ -36,18 +37,22 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (rf"detector\.{_IN}((?:query_embed|reference_points)\.\w+)", r"detector.regions.\1"),
     (rf"detector\.{_IN}(bbox_embed\.\d+\.layers\.\d\.\w+)", r"detector.regions.\1"),
     (
-        rf"detector\.{_IN}(layers\.\d+\.(?:self_attn|cross_attn|norm[123]|linear[12])\..+)",
+        rf"detector\.{_IN}(?:decoder_)?(layers\.\d+\.(?:self_attn|cross_attn|norm[123]|linear[12])\..+)",
         r"detector.regions.\1",
     ),
     (r"(grid_net\.(?:fc|layer_norm)\.\w+)", r"\1"),
     (rf"(grid_net\.layers\.\d+\.mhatt\.){_ATTENTION}", r"\1\2"),
+    (r"(grid_net\.layers\.\d+\.mhatt\.)(?:attention\.)?m_k", r"\1memory_keys"),
+    (r"(grid_net\.layers\.\d+\.mhatt\.)(?:attention\.)?m_v", r"\1memory_values"),
     (rf"(grid_net\.layers\.\d+\.{_FEED})", r"\1"),
+    (r"cap_generator\.pos_emb\.weight", "cap_generator.positions"),
     (r"(cap_generator\.(?:word_emb|fc)\.weight)", r"\1"),
     (rf"(cap_generator\.layers\.\d+\.(?:self_att|vis_att[12])\.){_ATTENTION}", r"\1\2"),
     (r"(cap_generator\.layers\.\d+\.fc_alpha[12]\.\w+)", r"\1"),
     (rf"(cap_generator\.layers\.\d+\.{_FEED})", r"\1"),
 )
 WORDS = ("cap_generator.word_emb.weight", "cap_generator.fc.weight")
+_POSITIONS, _MEMORY = "cap_generator.positions", "grid_net.layers.0.mhatt.memory_keys"
 # What nothing reads when the network answers: buffers, classes of objects, and parts that the
 # released network saves and never uses.
 _UNUSED = (
@@ -56,7 +61,7 @@ _UNUSED = (
     r"detector\.backbone\.layers\.\d+\.downsample\.(expansion|norm2)\..+",
     rf"detector\.{_IN}(class_embed\.\d+\.\w+|level_embed)",
     r".*\brunning_(mask_x|seq|keys|values)",
-    r"cap_generator\.pos_emb\.weight",
+    r"detector\.attr_head\.(od_cls_embed|attr_linear[12])\.\w+",
 )
 
 
@@ -81,6 +86,18 @@ class Checkpoint:
         table = self.captions.get(WORDS[0])
         return 0 if table is None else len(table)
 
+    @property
+    def n_positions(self) -> int:
+        """How many positions of words it has vectors of, that of padding included."""
+        table = self.captions.get(_POSITIONS)
+        return 0 if table is None else len(table)
+
+    @property
+    def n_memories(self) -> int:
+        """How many learnt slots a layer of the grid feature network has."""
+        slots = self.captions.get(_MEMORY)
+        return 0 if slots is None or slots.dim() != 3 else slots.shape[1]
+
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read a file of weights.
@@ -94,6 +111,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
     if not detector:
         raise DataError(f"{path}: it holds no detector; name the file of a captioner or a detector")
     captions = {k: v for k, v in found.items() if k.startswith(CAPTIONS)}
+    if captions and _POSITIONS not in captions:
+        raise DataError(
+            f"{path}: 'cap_generator.pos_emb.weight' is absent, without which captions cannot be "
+            "read; it is the file of another network, or cut"
+        )
     return Checkpoint(path, detector, captions)
 
 

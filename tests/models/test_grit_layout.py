@@ -1,0 +1,24 @@
+"""The names and shapes that test files of GRIT have are those of the authors' modules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bias_pipeline.models.grit.sizes import SIZES
+from tests import grit_layout
+from tests.corpora import DATA
+from tests.grit_layout import RELEASED
+
+LAYOUTS = DATA.parent / "layouts"
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_names_and_shapes_are_those_of_the_authors_modules(name: str) -> None:
+    path = LAYOUTS / f"{name}.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is absent")
+    of = grit_layout.captioner if "captioner" in name else grit_layout.detector
+    found = {key: list(shape) for key, shape in of(SIZES["released"], RELEASED[name]).items()}
+    assert found == json.loads(path.read_text())

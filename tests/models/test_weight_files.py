@@ -1,0 +1,96 @@
+"""Files of weights with objects beside them: read without running code, or refused."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.models.weight_files import read_numbers
+
+SETTINGS = OmegaConf.create(
+    {"exp": {"name": "x", "n": 3, "on": True}, "list": [1e-4, None], "ref": "${exp.name}"}
+)
+BESIDE = {
+    "a number of numpy": np.float64(1.5),
+    "numbers of numpy": {"BLEU": [np.float32(0.1), np.int64(3)], "sure": np.bool_(True)},
+    "settings": SETTINGS,
+    "part of settings": SETTINGS.list,
+    "a dictionary with a default": defaultdict(dict, {"a": {"b": 1}}),
+    "types": [dict, str],
+}
+
+
+def saved(path: Path, beside: Any, zipped: bool = True) -> Path:
+    held = {"beside": beside, "state_dict": {"a": torch.arange(3.0)}}
+    torch.save(held, path, _use_new_zipfile_serialization=zipped)
+    return path
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=list(BESIDE))
+def test_numbers_beside_harmless_objects_are_read(
+    tmp_path: Path, beside: Any, zipped: bool
+) -> None:
+    found = read_numbers(saved(tmp_path / "a.pth", beside, zipped))
+    assert found["state_dict"]["a"].tolist() == [0, 1, 2]
+
+
+def test_names_of_numpy_before_its_second_major_are_read(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.pth", np.float64(1.5), zipped=False)
+    path.write_bytes(path.read_bytes().replace(b"numpy._core.", b"numpy.core."))
+    assert b"numpy.core.multiarray\nscalar" in path.read_bytes()
+    assert read_numbers(path)["state_dict"]["a"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("beside", [SETTINGS, np.float64(1.5)], ids=["settings", "a number"])
+def test_no_object_of_such_a_class_is_made(tmp_path: Path, beside: Any) -> None:
+    found = read_numbers(saved(tmp_path / "a.pth", beside))["beside"]
+    assert not isinstance(found, type(beside))
+    assert vars(found) == {}
+
+
+class Calls:
+    """Pickled as a call."""
+
+    def __init__(self, function: Any, *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize(
+    "call",
+    [
+        Calls(os.mkdir, "made"),
+        Calls(eval, "open('made', 'w')"),
+        Calls(getattr, SETTINGS, "exp"),
+        Calls(np.fromfile, "a.pth"),
+        Calls(__import__, "antigravity"),
+    ],
+    ids=["os", "eval", "getattr", "numpy", "import"],
+)
+def test_other_calls_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Calls, zipped: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = saved(tmp_path / "a.pth", [SETTINGS, call], zipped)
+    with pytest.raises(DataError, match="reading it could run code"):
+        read_numbers(path)
+    assert [own.name for own in tmp_path.iterdir()] == ["a.pth"]
+
+
+def test_what_users_allow_to_be_read_stays_as_it_was(tmp_path: Path) -> None:
+    """The list of such classes is one for the whole process."""
+    before = torch.serialization.get_safe_globals()
+    read_numbers(saved(tmp_path / "a.pth", SETTINGS))
+    assert Counter(map(id, torch.serialization.get_safe_globals())) == Counter(map(id, before))
