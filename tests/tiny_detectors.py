@@ -19,7 +19,7 @@ _PROCESSORS = {
     "rt_detr": "RTDetrImageProcessor",
     "mask2former": "Mask2FormerImageProcessor",
 }
-_DETR: dict[str, Any] = {
+DETR: dict[str, Any] = {
     "d_model": 16,
     "num_queries": 8,
     "encoder_layers": 1,
@@ -73,14 +73,14 @@ def _detr(named: dict[str, Any]) -> Any:
     from transformers import DetrConfig, DetrForObjectDetection
 
     own = {**_PLAIN, "backbone_config": _resnet(2)}
-    return DetrForObjectDetection(DetrConfig(**own, **_DETR, **named))
+    return DetrForObjectDetection(DetrConfig(**own, **DETR, **named))
 
 
 def _conditional(named: dict[str, Any]) -> Any:
     from transformers import ConditionalDetrConfig, ConditionalDetrForObjectDetection
 
     own = {**_PLAIN, "backbone_config": _resnet(2)}
-    return ConditionalDetrForObjectDetection(ConditionalDetrConfig(**own, **_DETR, **named))
+    return ConditionalDetrForObjectDetection(ConditionalDetrConfig(**own, **DETR, **named))
 
 
 def _yolos(named: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from bias_pipeline.declared import Count
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.models.fiber.folder import LONGEST, fiber_files, find_fiber
+from bias_pipeline.models.fiber.sizes import Head
 from bias_pipeline.models.pretrained import Pretrained
 from bias_pipeline.vision.people import Crop
 
@@ -27,6 +28,10 @@ class Fiber(PictureTextEncoder):
         side: of a picture in pixels, None for what the file was trained with.
         longest: tokens that are read of a text; the authors take 40, and 50 where they fine-tuned
             it for retrieval.
+        head: whose logit says that a picture and a text match, where they are judged together:
+            ``rank_output``, by which the authors evaluate files that have it, though their released
+            code gives it no gradient, or ``itm_score``, which learns to match. Files without
+            ``rank_output`` are judged by ``itm_score``.
         standardize: whether attackers see vectors whose numbers have mean 0 and spread 1.
         device: where to compute; ``auto`` is the first GPU if there is one.
         cache: folder of vectors, None to keep none.
@@ -40,6 +45,7 @@ class Fiber(PictureTextEncoder):
     weights: Line | None = None
     side: Count | None = None
     longest: Count = LONGEST
+    head: Head = "rank_output"
     standardize: bool = True
     device: str = "auto"
     cache: str | None = None
@@ -69,13 +75,14 @@ class Fiber(PictureTextEncoder):
         from bias_pipeline.inference.fiber import FiberHalves
         from bias_pipeline.inference.matching import PairMatcher
 
-        own = FiberHalves(self.found, self.device, self.side, self.longest)
+        own = FiberHalves(self.found, self.device, self.side, self.longest, self.head)
         return dual_of(own, crop, self.kept, normalise, PairMatcher(own, crop))
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests, and how it is shown what."""
-        return {**super().spec, "side": self.side, "longest": self.longest}
+        own = {**super().spec, "side": self.side, "longest": self.longest}
+        return own | ({"head": self.head} if self.head != "rank_output" else {})
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bias_pipeline.inference.matching import FoundTwoModes
+from bias_pipeline.models.fiber.sizes import Head
 from bias_pipeline.models.pretrained import device_of
 
 if TYPE_CHECKING:
@@ -20,22 +21,25 @@ class FiberHalves(FoundTwoModes):
     Attributes:
         side: of a picture in pixels, None for the file's own.
         longest: tokens that are read of a text.
+        head: that judges, see :func:`~bias_pipeline.models.fiber.checkpoint.read_fiber`.
     """
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
     side: int | None
     longest: int
+    head: Head = "rank_output"
 
     @property
     def spec(self) -> Mapping[str, object]:
         """By its digests, and how it is shown what."""
         digests = sorted(self.model.files.values())  # whatever the files are called
-        return {"kind": "fiber", "files": digests, "side": self.side, "longest": self.longest}
+        own = {"kind": "fiber", "files": digests, "side": self.side, "longest": self.longest}
+        return own | ({"head": self.head} if self.head != "rank_output" else {})
 
     @property
     def net(self) -> FiberModel:
         """See the base."""
         from bias_pipeline.models.fiber.model import loaded
 
-        return loaded(self.model, self.side, self.longest, device_of(self.device))
+        return loaded(self.model, self.side, self.longest, device_of(self.device), self.head)

@@ -179,8 +179,32 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
     usual = {"in_chans": config.get("num_channels", 3), "out_indices": [1, 2, 3, 4]}
     idle = {"backbone_kwargs": usual, "dilation": None}  # which the newer library refuses
     own = {k: v for k, v in config.items() if k not in idle or v != idle[k]}
+    if own.get("backbone") and own.get("backbone_kwargs") and not own.get("backbone_config"):
+        return _described(own)
     built_on = {"backbone", "backbone_config"} & set(own)
     return own | ({"use_pretrained_backbone": False} if built_on else {})
+
+
+def _described(config: Mapping[str, Any]) -> dict[str, Any]:
+    """With timm's backbone as a configuration, where the newer library would ask the hub for it."""
+    import transformers
+
+    if int(transformers.__version__.partition(".")[0]) < 5:
+        return {**config, "use_pretrained_backbone": False}
+    told = dict(config["backbone_kwargs"])
+    channels = told.pop("in_chans", config.get("num_channels", 3))
+    stride = {"output_stride": 16} if config.get("dilation") else {}
+    backbone = {
+        "model_type": "timm_backbone",
+        "backbone": config["backbone"],
+        "features_only": True,
+        "use_pretrained_backbone": False,
+        "num_channels": channels,
+        **stride,
+        **told,
+    }
+    idle = ("backbone", "backbone_kwargs", "use_timm_backbone", "use_pretrained_backbone")
+    return {k: v for k, v in config.items() if k not in idle} | {"backbone_config": backbone}
 
 
 def labels_of(network: Any) -> list[str]:

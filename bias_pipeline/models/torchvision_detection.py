@@ -6,6 +6,7 @@ Ren et al., Faster R-CNN (NeurIPS 2015); He et al., Mask R-CNN (ICCV 2017).
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,12 @@ _FROZEN = ("fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn")
 _CLASSES = "roi_heads.box_predictor.cls_score.bias"
 _N_CLASSES = 91  # of COCO's numbers up to 90, each its own, and the background
 _COUNTERS = ".num_batches_tracked"
+# What files published before torchvision 0.13 call some layers, and the library's own name.
+_FORMER = (
+    (r"rpn\.head\.conv\.(weight|bias)", r"rpn.head.conv.0.0.\1"),
+    (r"(backbone\.fpn\.(?:inner|layer)_blocks\.\d+)\.(weight|bias)", r"\1.0.\2"),
+)
+_FORMER_MASK = r"roi_heads\.mask_head\.mask_fcn(\d+)\.(weight|bias)"  # counted from 1
 _SURE = 0.5  # from here on a pixel belongs to a mask
 
 
@@ -114,8 +121,20 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
             f"{path}: {len(classes)} classes, which the file does not name; torchvision's weights "
             f"of COCO have {_N_CLASSES}"
         )
-    found: Mapping[str, Tensor] = weights
-    return found
+    return {_present_name(name): value for name, value in weights.items()}
+
+
+def _present_name(name: str) -> str:
+    """What the library calls a layer now; its own loading renames files of 2019 just so.
+
+    Example:
+        >>> _present_name("roi_heads.mask_head.mask_fcn1.bias")
+        'roi_heads.mask_head.0.0.bias'
+    """
+    for former, present in _FORMER:
+        name = re.sub(rf"^{former}$", present, name)
+    mask = re.fullmatch(_FORMER_MASK, name)
+    return f"roi_heads.mask_head.{int(mask[1]) - 1}.0.{mask[2]}" if mask else name
 
 
 def _built(weights: Mapping[str, Tensor], path: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -286,6 +287,38 @@ def test_torchvision_s_weights_find_what_torchvision_finds(
         ),
         abs=1e-5,
     )
+
+
+FORMER = (
+    (r"rpn\.head\.conv\.0\.0\.", "rpn.head.conv."),
+    (r"(fpn\.(?:inner|layer)_blocks\.\d)\.0\.", r"\1."),
+    (r"mask_head\.(\d)\.0\.", lambda match: f"mask_head.mask_fcn{int(match[1]) + 1}."),
+)
+
+
+def in_names_of_2019(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """As torchvision's published weights of COCO are."""
+    found = {}
+    for name, value in weights.items():
+        for present, former in FORMER:
+            name = re.sub(present, former, name)
+        found[name] = value
+    return found
+
+
+@pytest.mark.parametrize("kind", ["fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn"])
+def test_weights_in_the_names_of_2019_are_read(tmp_path: Path, kind: str) -> None:
+    make_importable()
+    own = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    torch.manual_seed(0)
+    net = own.__dict__[kind](weights=None, weights_backbone=None, num_classes=91)
+    former = in_names_of_2019(net.state_dict())
+    for name in ("rpn.head.conv.weight", "backbone.fpn.inner_blocks.0.weight"):
+        assert name in former
+    assert ("roi_heads.mask_head.mask_fcn1.weight" in former) == ("mask" in kind)
+    torch.save(former, tmp_path / "net.pth")
+    found = TorchvisionDetector(tmp_path / "net.pth", 0.1, CPU)._network.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in net.state_dict().items())
 
 
 class Code:

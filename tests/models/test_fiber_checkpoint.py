@@ -73,6 +73,15 @@ def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path: Path) -> N
     assert torch.equal(found["matching.weight"][:1], state["itm_score.fc.weight"][:1])
 
 
+def test_a_file_tuned_for_retrieval_may_rank_by_the_head_that_was_trained(tmp_path: Path) -> None:
+    state = released(network())
+    tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
+    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
+    found = read_fiber(path, head="itm_score").state_dict()
+    assert torch.equal(found["matching.weight"], state["itm_score.fc.weight"])
+    assert torch.equal(found["matching.bias"], state["itm_score.fc.bias"])
+
+
 def test_queues_are_not_read_into_memory(tmp_path: Path) -> None:
     queue = torch.zeros(256, 3, 256, 256)  # 0.2 GB, where the published one has 7.2
     state = released(network()) | {"image_input_queue": queue}

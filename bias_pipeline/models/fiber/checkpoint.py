@@ -20,7 +20,7 @@ from torch import Tensor
 
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.fiber.net import Fiber
-from bias_pipeline.models.fiber.sizes import TEXT_HEAD, FiberSize
+from bias_pipeline.models.fiber.sizes import TEXT_HEAD, FiberSize, Head
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.models.weight_names import check_fit, renamed
 
@@ -91,19 +91,22 @@ _UNUSED = (
 _MATCHING = {"matching.weight", "matching.bias"}
 
 
-def read_fiber(path: Path, side: int | None = None) -> Fiber:
+def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") -> Fiber:
     """The network of a file, ready to look.
 
     Args:
         path: of the file.
         side: of a picture in pixels, None for what it was trained with; with another, the tables of
             places are interpolated.
+        head: whose logit says that a picture and a text match. ``rank_output`` begins as a copy of
+            that of ``itm_score``, and the authors rank by it where a file has it; their released
+            code trains ``itm_score`` alone, since on a GPU the two no longer share their numbers.
 
     Raises:
         DataError: if it is no file of FIBER, holds code, or a name that nobody knows.
         UsageError: if windows cannot fill pictures of that side.
     """
-    weights = _own(_state(path), path)
+    weights = _own(_state(path), path, head)
     size = size_of(weights, path)
     if side is not None and side != size.side:
         size = replace(size, window=_window(side, size.step))
@@ -126,7 +129,7 @@ def _state(path: Path) -> Mapping[str, Tensor]:
     return {str(name): value for name, value in own.items()}
 
 
-def _own(state: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+def _own(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
     """Weights under our names: keys and values apart, no gates where nothing goes through them."""
     found: dict[str, Tensor] = {}
     for name, own in renamed(state, _NAMES, _UNUSED, path, "FIBER").items():
@@ -139,14 +142,13 @@ def _own(state: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
         else:
             found[name] = own
     kept = {name: own for name, own in found.items() if not _idle(name, found)}
+    if head == "itm_score":
+        return kept
     return {**kept, **{name: _ranking(name, kept[name], state) for name in _MATCHING & set(kept)}}
 
 
 def _ranking(name: str, own: Tensor, state: Mapping[str, Tensor]) -> Tensor:
-    """The head that matches, as the file ranks by it.
-
-    Fine-tuning for retrieval begins with its second output, ``rank_output``, and goes on by itself.
-    """
+    """The head that matches, its second output that of ``rank_output`` where a file has it."""
     tuned = state.get(name.replace("matching", "rank_output"))
     return own if tuned is None else torch.cat([own[:1], tuned])
 

@@ -13,7 +13,7 @@ from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.fiber.checkpoint import read_fiber
 from bias_pipeline.models.fiber.folder import checkpoint_of, read_tokenizer
 from bias_pipeline.models.fiber.net import Begun
-from bias_pipeline.models.fiber.sizes import PADDING
+from bias_pipeline.models.fiber.sizes import PADDING, Head
 from bias_pipeline.models.pretrained import Pretrained
 from bias_pipeline.models.two_modes import FloatArray, TwoModeNet
 
@@ -30,6 +30,7 @@ class FiberModel(TwoModeNet):
         side: of a picture in pixels, None for the file's own.
         longest: tokens that are read of a text, ``<s>`` and ``</s>`` among them.
         device: where to compute.
+        head: see :func:`~bias_pipeline.models.fiber.checkpoint.read_fiber`.
 
     Raises:
         DataError: if a file is broken or of another network.
@@ -37,11 +38,16 @@ class FiberModel(TwoModeNet):
     """
 
     def __init__(
-        self, model: Pretrained, side: int | None, longest: int, device: torch.device
+        self,
+        model: Pretrained,
+        side: int | None,
+        longest: int,
+        device: torch.device,
+        head: Head = "rank_output",
     ) -> None:
         super().__init__(model.name, device)
         self._tokenizer = read_tokenizer(model)
-        self._net = read_fiber(checkpoint_of(model), side).to(device)
+        self._net = read_fiber(checkpoint_of(model), side, head).to(device)
         size = self._net.size
         most = size.n_places - PADDING - 1
         if not _WORDLESS < longest <= most:
@@ -100,6 +106,8 @@ class FiberModel(TwoModeNet):
 
 
 @lru_cache(maxsize=1)
-def loaded(model: Pretrained, side: int | None, longest: int, device: torch.device) -> FiberModel:
+def loaded(
+    model: Pretrained, side: int | None, longest: int, device: torch.device, head: Head
+) -> FiberModel:
     """The model that was asked last."""
-    return FiberModel(model, side, longest, device)
+    return FiberModel(model, side, longest, device, head)

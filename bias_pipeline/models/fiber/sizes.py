@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 PATCH = 4  # pixels a side
 TEXT_HEAD = 64  # numbers of an attention head, in RoBERTas of every size
 PADDING = 1  # its number among tokens, in RoBERTa
+
+Head = Literal["rank_output", "itm_score"]  # of a file, that says whether a pair matches
 
 
 @dataclass(frozen=True)
