@@ -22,7 +22,7 @@ from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrain
 if TYPE_CHECKING:
     from bias_pipeline.inference.blocks import BlockStore
 
-VERSION = 1  # raise it whenever any number that is kept changes
+VERSION = 2  # raise it whenever any number that is kept changes
 
 FloatArray = npt.NDArray[np.float64]
 Term = Literal["arithmetic", "geometric", "total", "cloze"]

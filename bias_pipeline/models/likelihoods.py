@@ -36,6 +36,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = {"causal": CAUSAL, "masked": MASKED}
 COLUMNS = ("tokens", "total", "log_sum", "end", "last_word")
 _HEAD_ROWS = 96  # beginnings whose whole vocabulary is scored at once; bounds memory
 _TOGETHER = 256  # beginnings that go through the network at once
+_WINDOWS = ("sliding_window", "window_size")  # the latter is GPT-Neo's; None: no window
 
 
 class Likelihoods:
@@ -78,7 +79,7 @@ class Likelihoods:
             self._needed("mask", "stands for a token")
         self._network = load(model, own, device, UNUSED)
         self._positions = positions_of(self._network.config, model.kind)
-        self._shares = kind == "causal" and self._can_share()
+        self._together = self._most_together() if kind == "causal" and self._can_share() else 0
 
     def _needed(self, name: str, purpose: str) -> int:
         found = getattr(self._tokenizer, f"{name}_token_id")
@@ -166,7 +167,7 @@ class Likelihoods:
         size = int(self._network.get_output_embeddings().weight.shape[1])
         found = torch.empty((len(known.tokens), size), device=self._device)
         with torch.inference_mode():
-            for nodes in known.parts(_TOGETHER if self._shares else 0):
+            for nodes in known.parts(self._together):
                 found[torch.from_numpy(nodes).to(self._device)] = self._vectors(known, nodes)
         return found
 
@@ -194,6 +195,16 @@ class Likelihoods:
         """The network without its head; transformers 4.51 does not find that of a Gemma 3."""
         body = self._network.base_model
         return self._network.get_decoder() if body is self._network else body
+
+    def _most_together(self) -> int:
+        """Beginnings that may go through the network at once, under a mask of ours.
+
+        With such a mask no layer heeds its window of the last tokens, or heeds it by places among
+        the beginnings. None of them is farther away where there are no more than a window has; a
+        longer text goes alone, without a mask.
+        """
+        windows = [getattr(self._network.config, name, None) for name in _WINDOWS]
+        return min([_TOGETHER, *(own for own in windows if own)])
 
     def _can_share(self) -> bool:
         """Whether the network heeds such masks: not all do, and some take none."""
