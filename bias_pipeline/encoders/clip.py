@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.declared import Share, known_name
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
@@ -122,6 +123,16 @@ class Clip(PictureTextEncoder):
         own = published_halves(self.found, self.device)
         matcher = PairMatcher(own, crop) if isinstance(own, PublishedHalves) else None
         return dual_of(own, crop, self.kept, normalise, matcher)
+
+    def told_of(self, pictures: Pictures) -> list[str]:
+        """That the small one of scenes was fitted to what is scored, where it was."""
+        learnt = 0 if self.named else self.of_scenes.n_learnt(pictures)
+        if not learnt:
+            return []
+        return [
+            f"the CLIP was fitted to {learnt} of these {len(pictures)} pictures, as scenes of this "
+            "dataset.seed are what it learns from; set another dataset.seed"
+        ]
 
     def prompts(self) -> ClipTexts:
         """See the base."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import Labelled
 from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
 from bias_pipeline.encoders.frozen import VectorInputs, Vectors, distinct
@@ -56,6 +57,11 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
             crop: what of pictures is shown.
             normalise: whose vectors are of length 1.
         """
+
+    def told_of(self, pictures: Pictures) -> list[str]:
+        """What a reader must know of the model beside results on such pictures."""
+        del pictures
+        return []
 
     def prompts(self) -> ClipTexts:
         """The text half by itself, as generators of pictures have it.

@@ -5,10 +5,15 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
+from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import given, shares, typical, world_tables
+from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.encoders.clip import Clip
 from bias_pipeline.models.clip_fitting import ClipRecipe
 from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 from tests.cli.commands import main
@@ -45,6 +50,34 @@ def test_another_association_lies_elsewhere(tmp_path: Path) -> None:
 def test_nothing_unfinished_is_left_beside_it(tmp_path: Path) -> None:
     folder = SMALL.made(tmp_path)
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def drawn(seed: int, rows: range = range(60)) -> Pictures:
+    """Pictures of scenes, as a data set of that seed has them."""
+    images = generate(rows.stop, seed).images
+    return Pictures(tuple(SceneDrawing(image, "gender") for image in images)).take(np.array(rows))
+
+
+@pytest.mark.parametrize(
+    ("seed", "rows", "learnt"),
+    [(1000, range(60), 40), (1000, range(30, 60), 10), (0, range(60), 0), (1001, range(60), 0)],
+)
+def test_pictures_that_it_learnt_from_are_known(seed: int, rows: range, learnt: int) -> None:
+    assert SMALL.n_learnt(drawn(seed, rows)) == learnt
+
+
+def test_pictures_that_are_no_scenes_were_not_learnt_from() -> None:
+    assert SMALL.n_learnt(Pictures((Path("a.jpg"), None))) == 0
+
+
+SCENES = "bias_pipeline.datasets.scenes.dataset.ScenesDataset"
+
+
+def test_that_the_scored_pictures_were_learnt_from_is_said() -> None:
+    (note,) = Clip(SCENES).told_of(drawn(1000))
+    assert note.startswith("the CLIP was fitted to 60 of these 60 pictures")
+    assert Clip(SCENES).told_of(drawn(0)) == []
+    assert Clip(SCENES, model="models/clip").told_of(drawn(1000)) == []
 
 
 def share_of_men(association: float) -> dict[str, float]:

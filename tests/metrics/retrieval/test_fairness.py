@@ -154,6 +154,18 @@ def test_a_depth_near_all_images_is_noted() -> None:
     assert any("more than half of the images" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("seed", [0, 1000])
+def test_pictures_that_the_clip_learnt_from_are_noted(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    words = (f"dataset.seed={seed}", "encoder.model=null", "metric.concepts=[zoo]")
+    corpus = cell(*words).corpus()
+    planted(monkeypatch, corpus, 1.0)
+    monkeypatch.setattr(Clip, "require", lambda _: None)
+    noted = any("the CLIP was fitted to 600 of" in note for note in compute(*words).notes)
+    assert noted == (seed == 1000)
+
+
 def test_a_data_set_without_pictures_is_passed_over() -> None:
     with pytest.raises(NotApplicableError, match="no pictures"):
         compute(corpus=replace(cell().corpus(), pictures=None))
