@@ -20,12 +20,18 @@ def read_numbers(path: Path) -> Any:
     (:mod:`~bias_pipeline.models.inert_classes`).
 
     Raises:
-        DataError: if it is cut or no such file, or holds more than numbers.
+        DataError: if it is cut or no such file, is a TorchScript archive, or holds more than
+            numbers.
     """
     import torch
 
     if path.suffix == ".safetensors":
         return _safetensors(path)
+    if _is_torchscript(path):
+        raise DataError(
+            f"{path}: a TorchScript archive, which holds a program beside its numbers; where you "
+            "trust it, save them alone: torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of how the file was written
         try:
@@ -59,6 +65,15 @@ def _check_unpacked(path: Path) -> None:
             f"{path}: has {packed:,} bytes and unpacks to {unpacked:,}; files of PyTorch are not "
             "packed: write it again with torch.save"
         )
+
+
+def _is_torchscript(path: Path) -> bool:
+    """Whether a file is a program with its numbers, as OpenAI published CLIP."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return any(name.endswith("/constants.pkl") for name in file.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _safetensors(path: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,27 @@ def test_other_calls_are_refused(
     with pytest.raises(DataError, match="reading it could run code"):
         read_numbers(path)
     assert [own.name for own in tmp_path.iterdir()] == ["a.pth"]
+
+
+def archive(path: Path) -> Path:
+    """As OpenAI's files of CLIP are: a program with its numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript is deprecated
+        torch.jit.trace(torch.nn.Linear(3, 2), torch.zeros(1, 3)).save(str(path))
+    return path
+
+
+def test_a_torchscript_archive_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a TorchScript archive, .*torch\.jit\.load\(FILE\)"):
+        read_numbers(archive(tmp_path / "ViT-B-32.pt"))
+
+
+def test_what_it_says_to_do_makes_a_file_that_is_read(tmp_path: Path) -> None:
+    path, new = archive(tmp_path / "ViT-B-32.pt"), tmp_path / "new.pt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.save(torch.jit.load(path).state_dict(), new)
+    assert read_numbers(new)["weight"].shape == (2, 3)
 
 
 def test_what_users_allow_to_be_read_stays_as_it_was(tmp_path: Path) -> None:
