@@ -70,8 +70,8 @@ def _section(
     title = _title(result)
     told = (
         "Whom each query retrieves, the least alike first. Intervals resample images, and there is "
-        "none where no resampling found anyone else; p is exact for the groups retrieved, Holm's "
-        "over all queries, and beside it stands whom a fair ranker retrieves less often."
+        "none where no resampling found anyone else; p is a fair ranker's own, Holm's over all "
+        "queries."
     )
     return Section(
         title=title,
@@ -154,19 +154,11 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
             line["query"],
             _fairness(line),
             Number(_value(line["p_holm"]), digits=3),
-            line.get("over_represented", ""),
             *(Number(float(line[_SHARE + group]), fraction=True, digits=0) for group in groups),
         ]
         for line in lines
     ]
-    head = [
-        "concept",
-        "query",
-        "fairness",
-        "p (Holm)",
-        "more often",
-        *(f"{group}, share" for group in groups),
-    ]
+    head = ["concept", "query", "fairness", "p (Holm)", *(f"{group}, share" for group in groups)]
     return Sheet(f"All {len(rows)} queries", head, rows, folded=True)
 
 

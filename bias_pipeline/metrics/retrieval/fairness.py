@@ -62,10 +62,8 @@ class RetrievalFairness(Metric):
     * ``concept:NAME``: the entropy of one query;
     * ``null``: what a ranker to whom groups are nothing has, exactly (ours). It is below 1: who
       draws 100 of 7 groups blindly never draws them evenly. Groups of unequal size lower it
-      further. Its interval is that of one query. Two attributes compare by what they fall short of
-      it. The p of a concept is exact for the groups it retrieves, that of ``score`` permutes the
-      images' labels (:mod:`~bias_pipeline.metrics.functional.exact_counts`): entropy is the
-      paper's number, and does not tell too few of a large group from an even share.
+      further. Its interval is that of one query. ``score`` is tested against its value, and every
+      concept too; two attributes compare by what they fall short of it.
     * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same of every other attribute that the data
       set knows, and of every two together: what takes one out of vectors can bring another forth.
     * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and of two groups ``skew:bias``: the
@@ -129,7 +127,7 @@ class RetrievalFairness(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="retrieval_fairness",
         title="Retrieval fairness",
-        version=5,
+        version=4,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
@@ -258,7 +256,7 @@ class RetrievalFairness(Metric):
         recalls = [own.recall for own in retrieved if own.recall is not None]
         nulls = [fair_ranker(own.sizes, self.k, self.stats.level) for own in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
-        found = fairness_of(ranked, tuple(asked), corpus, self.stats)
+        found = fairness_of(ranked, tuple(asked), corpus, null, self.stats)
         found |= self._recalled(recalls, corpus)
         tested = np.unique(np.concatenate([own.test for own in splits]))
         coverage = len(tested) / int((seen.codes >= 0).sum())
@@ -425,8 +423,6 @@ class RetrievalFairness(Metric):
             )
         if again is not None:
             found.append(again.told(debiased=bool(self.debias.sides)))
-        if corpus.pictures is not None:
-            found += self.encoder.told_of(corpus.pictures)
         lost = int((corpus.groupings[self.attribute.name].codes >= 0).sum()) - len(
             self._shown(corpus)
         )

@@ -101,32 +101,10 @@ class Ranked:
         return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())
 
     @property
-    def top_counts(self) -> FloatArray:
-        """(C, K) images of each group at the top."""
-        return np.asarray(self.counts(np.ones((1, self.images.shape[1])))[0])
-
-    @property
     def shares(self) -> FloatArray:
         """(C, K) the groups' shares of the top."""
-        counts = self.top_counts
+        counts = self.counts(np.ones((1, self.images.shape[1])))[0]
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
-
-    def top(self) -> FloatArray:
-        """(C, I) how much each of the I images that any query retrieves counts for each query."""
-        places = self.images.shape[1]
-        weights, each = np.ones((1, places)), np.arange(places)
-        counted = np.stack(
-            [
-                weighted_counts(own, each, places, self.k, self.ties, blocks)[0]
-                for own, _, blocks in self._weighted(weights, None)
-            ]
-        )
-        retrieved = np.unique(self.images[counted > 0])
-        found = np.zeros((len(self.images), len(retrieved)))
-        query, place = np.nonzero(counted)
-        column = np.searchsorted(retrieved, self.images[query, place])
-        found[query, column] = counted[query, place]
-        return found
 
     def counts(self, weights: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """(B, C, K) images of each group at the top, images weighted.

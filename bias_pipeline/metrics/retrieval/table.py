@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bias_pipeline.metrics.functional.exact_counts import excess, scaled
 from bias_pipeline.metrics.functional.fair_ranker import FairRanker
 from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.concepts import Concepts
@@ -28,8 +27,6 @@ def lines_of(
 ) -> list[dict[str, object]]:
     """A line a concept, the least alike first: entropy, null, skews, and whom it retrieves.
 
-    ``over_represented`` is the group furthest above what a fair ranker retrieves.
-
     Args:
         found: the estimates, those of concepts among them.
         ranked: of each seed.
@@ -39,10 +36,6 @@ def lines_of(
         skews: how they are read.
     """
     shares = np.mean([own.shares for own in ranked], axis=0)  # (C, K)
-    above = np.mean(
-        [excess(scaled(own.top_counts, own.k), own.sizes, own.k) for own in ranked], axis=0
-    )
-    most = [groups[number] for number in above.argmax(axis=1)]
     beside = _means(ranked, skews)
     adjusted = holm([own.p_value for name, own in found.items() if name.object])
     lines = [
@@ -56,14 +49,12 @@ def lines_of(
             "below_null": null.expected - own.value,
             "p_value": own.p_value,
             "p_holm": p_holm,
-            "over_represented": group_above,
             **{f"share:{group}": share for group, share in zip(groups, line, strict=True)},
             **more,
         }
-        for (name, own), p_holm, group_above, line, more in zip(
+        for (name, own), p_holm, line, more in zip(
             ((name, own) for name, own in found.items() if name.object),
             adjusted,
-            most,
             shares.tolist(),
             beside,
             strict=True,
@@ -84,12 +75,13 @@ def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def _named(lines: Sequence[Mapping[str, object]]) -> str:
-    """Concepts, each with the group that it retrieves more often than a fair ranker."""
-    groups = [str(line["over_represented"]) for line in lines]
-    return ", ".join(
-        f"{line['concept']} ({float(str(line[f'share:{group}'])):.0%} {group})"
-        for line, group in zip(lines, groups, strict=True)
-    )
+    """Concepts, each with the group it retrieves most."""
+    told = []
+    for line in lines:
+        shares = {key[6:]: own for key, own in line.items() if key.startswith("share:")}
+        group = max(shares, key=lambda name: float(str(shares[name])))
+        told.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
+    return ", ".join(told)
 
 
 def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
