@@ -19,7 +19,8 @@ import pandas as pd
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES, Part
-from bias_pipeline.stats.bootstrap import Estimate, summary
+from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.compare import paired_difference
 from experiments.null_coverage.reproduce import (
     ATTRIBUTE,
     COMMON,
@@ -118,7 +119,7 @@ def _looked_at(name: str, parts: Mapping[str, Part]) -> dict[str, Estimate]:
         )  # of one resampling of the images
         assert first is not None
         assert second is not None
-        found[LESS_PEOPLE[name]] = summary(first - second)
+        found[LESS_PEOPLE[name]] = paired_difference(first, second)
     return found
 
 
