@@ -20,6 +20,9 @@ from bias_pipeline.analysis.variants import Variants
 FloatArray = npt.NDArray[np.float64]
 
 
+FEWEST_CORRELATED = 3  # captioners
+
+
 @dataclass(frozen=True)
 class Agreement:
     """Of two variants.
@@ -29,7 +32,8 @@ class Agreement:
         second: of the other.
         conflicts: share of captioners that one calls biased and the other does not, in [0, 1].
         conflicting: their names.
-        pearson: correlation of scores, in [-1, 1]; NaN for fewer than two captioners.
+        pearson: correlation of scores, in [-1, 1]; NaN for fewer than three captioners, since two
+            points always lie on a line.
         spearman: of ranks.
         kendall: tau-b.
     """
@@ -100,6 +104,9 @@ def _agreement(scores: Variants, level: float) -> Agreement:
 def _numbers(values: FloatArray, neutral: FloatArray) -> FloatArray:
     """(..., 4) conflict score, Pearson, Spearman, Kendall of (..., C, 2) scores."""
     share = conflicts(values, neutral).mean(axis=-1)
+    if values.shape[-2] < FEWEST_CORRELATED:
+        absent = np.full_like(share, np.nan)
+        return np.stack([share, absent, absent, absent], axis=-1)
     ranks = stats.rankdata(values, axis=-2)
     return np.stack([share, _pearson(values), _pearson(ranks), _kendall(values)], axis=-1)
 

@@ -155,15 +155,32 @@ def _labelled(cells: Cells) -> dict[str, Corpus]:
         if isinstance(corpus, Corpus) and _in_two_groups(corpus, name)
     }
     refused = {name: error for name, error in read.items() if isinstance(error, DataError)}
-    _check_found(found, refused)
+    small = [
+        f"{name}: {_group_sizes(corpus, name)}"
+        for name, corpus in read.items()
+        if isinstance(corpus, Corpus) and name not in found
+    ]
+    _check_found(found, refused, small)
     return found
 
 
-def _check_found(found: Mapping[str, Corpus], refused: Mapping[str, DataError]) -> None:
+def _group_sizes(corpus: Corpus, attribute: str) -> str:
+    sizes = corpus.groupings[attribute].sizes
+    return ", ".join(f"{size} {name}" for name, size in sizes.items())
+
+
+def _check_found(
+    found: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
+) -> None:
     """Raise if there is no attribute to audit, else tell which are not audited, and why."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not found:
         raise faults.get(FIRST, next(iter(faults.values())))
+    if small and not found:
+        raise UsageError(
+            f"an audit compares two groups of at least {SMALLEST_GROUP} images; the label file has "
+            f"{'; '.join(small)}"
+        )
     if not found:
         raise UsageError(
             "the label file carries no attribute with two groups of at least "

@@ -151,8 +151,9 @@ class Seen:
         """
         if not self.has_objects:
             raise NotApplicableError(
-                f"dataset {self.corpus.dataset!r} has no objects for these images; read labels "
-                "from human captions where the metric has labels=union, or choose another metric"
+                f"dataset {self.corpus.dataset!r} has no objects for these images; give them with "
+                "dataset.instances=FILE (audit --objects FILE), or read labels from human captions "
+                "where the metric has labels=union"
             )
         found = self.corpus.read(_objects, self._read_tasks)
         return found if self._member is None else _any(found @ self._member)

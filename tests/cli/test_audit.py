@@ -189,6 +189,15 @@ def test_a_third_label_is_mapped_as_the_refusal_advises(
     assert (code, "Non-binary 35" in text) == (0, meaning != "female"), text
 
 
+def test_a_table_of_one_group_is_told_how_many_there_are(
+    run: Run, scenes: Path, labels: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "men.csv"
+    path.write_text(Path(labels).read_text().replace(",female", ",male"))
+    code, text = run("audit", captions(scenes), "--attributes", str(path), "--dry-run")
+    assert (code, "gender: 700 male, 0 female" in text) == (2, True), text
+
+
 def test_captions_that_are_none_are_counted_by_group(
     scenes: Path, labels: str, tmp_path: Path
 ) -> None:
