@@ -159,8 +159,9 @@ def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str,
 def verdict(plain: Estimate, planted: Estimate) -> str:
     """Whether a headline ``moves``, ``stays``, or is ``absent`` now.
 
-    It moves where neither interval holds the other's value. A value without an interval shows
-    neither: that is ``unknown``, which no metric says of itself.
+    It moves where neither interval holds the other's value. A value that no resampling moves stands
+    for its own interval; one without any shows neither: that is ``unknown``, which no metric says
+    of itself.
 
     Example:
         >>> nan = math.nan
@@ -170,10 +171,18 @@ def verdict(plain: Estimate, planted: Estimate) -> str:
     """
     if math.isnan(planted.value):
         return "absent"
-    if any(math.isnan(own.ci_low) or math.isnan(own.ci_high) for own in (plain, planted)):
+    (low, high), (planted_low, planted_high) = _ends(plain), _ends(planted)
+    if any(map(math.isnan, (low, high, planted_low, planted_high))):
         return "unknown"
-    held = plain.ci_low <= planted.value <= plain.ci_high
-    return "stays" if held or planted.ci_low <= plain.value <= planted.ci_high else "moves"
+    held = low <= planted.value <= high
+    return "stays" if held or planted_low <= plain.value <= planted_high else "moves"
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    """The interval of a number, of one that no resampling moves the number itself."""
+    if estimate.image_std == 0 and math.isnan(estimate.ci_low):
+        return estimate.value, estimate.value
+    return estimate.ci_low, estimate.ci_high
 
 
 def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:

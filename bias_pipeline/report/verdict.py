@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.report.brief import possible, reading_name
+from bias_pipeline.report.brief import named, possible, reading_name
 from bias_pipeline.report.tables import interval, number, percent
 
 
@@ -62,7 +62,8 @@ def _by_metric(findings: Iterable[Finding], tell: Callable[[Finding], str]) -> s
     """Attributes and values, those of one headline together."""
     names: dict[str, list[str]] = {}
     for own in findings:
-        names.setdefault(reading_name(own), []).append(f"{own.row.attribute} {tell(own)}")
+        name = reading_name(own) if own.question in JUDGED else named(own)
+        names.setdefault(name, []).append(f"{own.row.attribute} {tell(own)}")
     return "; ".join(f"{name} ({', '.join(own)})" for name, own in names.items())
 
 

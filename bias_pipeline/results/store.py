@@ -411,9 +411,7 @@ def _check_draws(draws: Mapping[str, Draws], result: Result | None) -> None:
     n_resamples = resamples(result.manifest)
     for part, own in draws.items():
         n_drawn, n_columns = own.resampled.shape
-        fits = n_drawn == n_resamples or n_resamples is None
-        if own.is_share:
-            fits &= 0 < own.trials < math.inf and 0 <= own.per_seed[0] <= 1
+        fits = n_resamples in (None, n_drawn) and not own.trials <= 0
         if part not in parts or not fits or n_columns != (n_seeds if own.trained else 1):
             raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
 

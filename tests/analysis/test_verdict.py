@@ -106,7 +106,10 @@ def test_questions_stand_in_their_order() -> None:
     ("result", "told"),
     [
         (cell({"score": 0.3}), "Does it give the group away? Yes, beyond chance: lic (gender 30.0"),
-        (cell({"score": 0.0}), "Not beyond chance on gender: lic (gender 0.0 [-10.0, 10.0])"),
+        (
+            cell({"score": 0.0}),
+            "lic (gender 0.0 [-10.0, 10.0]; up to 10.0 points more is possible)",
+        ),
         (
             cell({"score": 0.3}, reading=None),
             "Nothing is concluded from lic (gender 30.0): moved by how much it says.",

@@ -66,7 +66,11 @@ class CaptionSides:
 
     def each(self, part: PartName, sums: Sums) -> list[FloatArray]:
         """The sums of a part, one for each position."""
-        return [sums[key(part, k)] for k in range(self._positions(part))]
+        return [sums[name] for name in self.keys(part)]
+
+    def keys(self, part: PartName) -> list[str]:
+        """Names of a part's tables, one for each position."""
+        return [key(part, k) for k in range(self._positions(part))]
 
     def _positions(self, part: PartName) -> int:
         return self.positions if part.side == "human" else 1

@@ -152,7 +152,7 @@ class DifferentialFairness(TaskMetric):
         return Tally(
             tables=tables,
             numbers=numbers,
-            smoothing=self._smoothing(seen, tables),
+            smoothing=self._smoothing(seen, sides, tables),
             about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL]), unit="nat"),
             parts=parts,
             audit={"tasks": tasks, "tasks_without_support": len(seen.tasks) - len(tasks)},
@@ -160,20 +160,21 @@ class DifferentialFairness(TaskMetric):
         )
 
     def _smoothing(
-        self, seen: Seen, tables: Mapping[str, sparse.csr_array]
+        self, seen: Seen, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
         """Part of the prior is drawn anew in every resampling, as its captions were seen once."""
         if not PRIORS[self.prior]:
             return {}
         found = {}
-        for name, table in tables.items():
-            totals = np.asarray(table.sum(axis=0), np.float64)
-            groups = totals[-len(seen.groups) :]
-            alpha = pseudo_counts(groups, self.prior)
-            tasks = (len(totals) - len(groups)) // len(groups)
-            amounts = np.append(np.repeat(RESAMPLED_PRIOR * alpha, tasks), 0 * groups)
-            side, position = name.partition(":")[0], name.rpartition(":")[2]
-            found[name] = Smoothing(amounts, f"{seen.corpus.side(side).digest}:{position}")
+        for part in sides.images:
+            captions = seen.corpus.side(part.side).digest
+            for position, name in enumerate(sides.keys(part)):
+                totals = np.asarray(tables[name].sum(axis=0), np.float64)
+                groups = totals[-len(seen.groups) :]
+                alpha = pseudo_counts(groups, self.prior)
+                tasks = (len(totals) - len(groups)) // len(groups)
+                amounts = np.append(np.repeat(RESAMPLED_PRIOR * alpha, tasks), 0 * groups)
+                found[name] = Smoothing(amounts, f"{captions}:{position}")
         return found
 
     def _objects(

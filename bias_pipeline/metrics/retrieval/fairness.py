@@ -423,6 +423,8 @@ class RetrievalFairness(Metric):
             )
         if again is not None:
             found.append(again.told(debiased=bool(self.debias.sides)))
+        if corpus.pictures is not None:
+            found += self.encoder.told_of(corpus.pictures)
         lost = int((corpus.groupings[self.attribute.name].codes >= 0).sum()) - len(
             self._shown(corpus)
         )
