@@ -94,6 +94,7 @@ COMMANDS = {
     "imagecaptioner2/real_rows.csv": "experiments.imagecaptioner2.real DATA",
     "imagecaptioner2/rows.csv": "experiments.imagecaptioner2.reproduce OUTPUTS",
     "imagecaptioner2/self_rows.csv": "experiments.imagecaptioner2.self_assessment OUTPUTS",
+    "inference/rows.csv": "experiments.inference.reproduce DATA 60",
     "language_bias/rows.csv": "experiments.language_bias.reproduce DATA",
     "leaderboard/rows.csv": "experiments.leaderboard.reproduce DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",
