@@ -255,8 +255,6 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         )
     error, freedom = spread(seed_std, image_std, n_seeds if draws.trained else 0)
     half = quantile(level, freedom) * error if error > 0 else error
-    if not draws.trained and error == 0:
-        half = math.nan  # nothing has happened yet, which is no certainty
     corrected = value if draws.trained else value - 2 * float(means.mean() - value)
     return Estimate(
         value=value,
@@ -322,6 +320,17 @@ def between(
         error_above=(high - value) / z,
         draws=draws,
     )
+
+
+def spanned(estimate: Estimate) -> Estimate:
+    """The same without an interval where no resampling moved it, which is no certainty.
+
+    Args:
+        estimate: of a count; one that is a share has an interval whatever was counted.
+    """
+    if estimate.image_std > 0 or estimate.ci_low < estimate.ci_high:
+        return estimate
+    return replace(estimate, ci_low=math.nan, ci_high=math.nan)
 
 
 def steady(estimate: Estimate, level: float) -> Estimate:

@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.stats.bootstrap import Draws, Estimate, between, quantile, summary, two_sided_p
+from bias_pipeline.stats.bootstrap import (
+    Draws,
+    Estimate,
+    between,
+    quantile,
+    spanned,
+    summary,
+    two_sided_p,
+)
 from bias_pipeline.stats.shares import difference_ends, wilson
 
 
@@ -46,7 +54,8 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
         )
     both_shares = first.is_share and second.is_share
     difference = _of_shares(first, second, level) if both_shares else summary(first - second, level)
-    return replace(difference, p_value=two_sided_p(difference))
+    tested = replace(difference, p_value=two_sided_p(difference))
+    return tested if first.trained else spanned(tested)
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:

@@ -89,7 +89,7 @@ class Cooccurrence(TaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="cooccurrence",
         title="Object-group co-occurrence",
-        version=3,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

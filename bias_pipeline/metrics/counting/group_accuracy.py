@@ -44,7 +44,7 @@ class GroupAccuracy(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="group_accuracy",
         title="Gap in group accuracy",
-        version=3,
+        version=2,
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
@@ -87,21 +87,12 @@ class GroupAccuracy(CountingMetric):
                 for a, name in enumerate(seen.groups)
             }
 
-        def observations(sums: Sums) -> dict[PartName, FloatArray]:
-            of_groups = outcomes_of(sums["model"], len(seen.groups)).sum(axis=-1)
-            return {
-                PartName(outcome, group=name): of_groups[:, a]
-                for outcome in _OUTCOMES
-                for a, name in enumerate(seen.groups)
-            }
-
         bits = About(about["model"].images, unit="bits", range=SHARE)
         return Tally(
             tables={side: outcome_table(seen, side) for side in sides},
             numbers=numbers,
             about=about["model"],
             parts={DIVERGENCE: bits, HUMAN: about[sides[-1]]},
-            observations=observations,
         )
 
 

@@ -24,12 +24,13 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.hashing import UIntArray, keys_of, stream
 from bias_pipeline.metrics.base import Metric, Part, Score
-from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.parts import HEADLINES, PartName
 from bias_pipeline.metrics.seen import Seen
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Estimate,
     share_of,
+    spanned,
     summary,
     two_sided_p,
     widened,
@@ -408,7 +409,8 @@ def _estimates(tally: Tally, keys: UIntArray, stats: Bootstrap) -> dict[PartName
         name: replace(estimates[name], p_value=two_sided_p(estimates[other]))
         for name, other in tally.tested.items()
     }
-    return estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
+    made = estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
+    return {name: spanned(own) if name in HEADLINES else own for name, own in made.items()}
 
 
 def _shares(

@@ -92,7 +92,7 @@ class GenderDistance(TaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="gender_distance",
         title="Gender-object distance",
-        version=2,
+        version=1,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
