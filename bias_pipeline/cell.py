@@ -119,7 +119,7 @@ def _row(
 
 
 def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
-    """The estimate, headlines with the p of meaning no bias.
+    """The estimate, headlines with the p of meaning no bias, where the metric gives none.
 
     A number that cannot go below neutral lies above it by chance alone: it has no p.
     """

@@ -45,7 +45,7 @@ def keys_of(texts: Iterable[str]) -> UIntArray:
 # and draw every interval anew for nothing.
 PURPOSES = (
     "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
-    "deletion", "mask noise", "ties", "pairing", "attackers", "pictures",
+    "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute",
 )  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, keys_of(PURPOSES), strict=True)),

@@ -23,8 +23,18 @@ _FEWER = (
     f"Pictures and word clouds are shown of the first {MOST_SHOWN} runs alone; report fewer at "
     "once to see those of this one."
 )
+_ALPHA = 0.05
 _SHARE = "share:"
-_COLUMNS = {"concept", "query", "fairness", "ci_low", "ci_high", "p_holm"}
+_COLUMNS = {
+    "concept",
+    "query",
+    "fairness",
+    "ci_low",
+    "ci_high",
+    "p_holm",
+    "over_represented",
+    "excess",
+}
 
 Line = Mapping[str, str]
 
@@ -70,8 +80,9 @@ def _section(
     title = _title(result)
     told = (
         "Whom each query retrieves, the least alike first. Intervals resample images, and there is "
-        "none where no resampling found anyone else; p is a fair ranker's own, Holm's over all "
-        "queries."
+        "none where no resampling found anyone else. p is that of the exact count of each group, "
+        "Holm's over all queries; where it is below .05 the group that is retrieved too often is "
+        "named, in points above its share of all pictures."
     )
     return Section(
         title=title,
@@ -154,12 +165,27 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
             line["query"],
             _fairness(line),
             Number(_value(line["p_holm"]), digits=3),
+            _too_many(line),
             *(Number(float(line[_SHARE + group]), fraction=True, digits=0) for group in groups),
         ]
         for line in lines
     ]
-    head = ["concept", "query", "fairness", "p (Holm)", *(f"{group}, share" for group in groups)]
+    head = [
+        "concept",
+        "query",
+        "fairness",
+        "p (Holm)",
+        "too many",
+        *(f"{group}, share" for group in groups),
+    ]
     return Sheet(f"All {len(rows)} queries", head, rows, folded=True)
+
+
+def _too_many(line: Line) -> str:
+    """The group of which there are more than chance gives, and by how many points."""
+    if not _value(line["p_holm"]) < _ALPHA:
+        return ""
+    return f"{line['over_represented']} {100 * _value(line['excess']):+.0f}"
 
 
 def _fairness(line: Line) -> Number:

@@ -34,6 +34,8 @@ def lines(n: int) -> list[dict[str, object]]:
             "ci_low": 0.0,
             "ci_high": 1.0,
             "p_holm": 0.5,
+            "over_represented": "female",
+            "excess": 0.301,
             **{f"share:{name}": share for name, share in zip(GROUPS, (0.5, 0.3, 0.2), strict=True)},
         }
         for k in range(n)
@@ -112,6 +114,16 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("headline", HEADLINES)
 def test_every_question_has_a_panel(question: str, headline: str) -> None:
     assert panel_of(question, headline) in PANELS
+
+
+@pytest.mark.parametrize(("p_holm", "told"), [(0.04, "female +30"), (0.06, "")])
+def test_the_group_of_which_there_are_too_many_is_named(
+    p_holm: float, told: str, tmp_path: Path
+) -> None:
+    store = saved(tmp_path, p_holm=p_holm)
+    ((section,), _) = concept_sections(store, [found(store)])
+    (sheet,) = section.sheets
+    assert {line[sheet.head.index("too many")] for line in sheet.rows} == {told}
 
 
 def test_of_one_seed_there_is_no_p(tmp_path: Path) -> None:

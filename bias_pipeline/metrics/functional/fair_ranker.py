@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.metrics.functional.group_counts import can_list, ways_of
 from bias_pipeline.metrics.functional.retrieval import normalised_entropy, plogp
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-_ENUMERATED = 200_000  # ways to fill the top that are listed one by one
-_DRAWN = 100_000  # such ways that are drawn where there are more
-_EQUAL = 1e-9  # entropies that differ by less are one
 
 
 class FairRanker(NamedTuple):
@@ -84,71 +80,13 @@ def expected_entropy(sizes: IntArray, k: int) -> float:
     return min(float(sum(law @ terms for law in laws)), 1.0)
 
 
-def p_of_fair(entropies: FloatArray, sizes: IntArray, k: int) -> FloatArray:
-    """(C,) two-sided p of each query's entropy at k, of the hypothesis that groups are nothing.
-
-    Twice the smaller tail of the law of :func:`fair_ranker`, exact where its ways can be listed.
-    Several splits of one data set share images in a manner that nobody knows; twice the mean of
-    their p holds whatever it is (Ruschendorf 1982; Vovk and Wang 2020).
-
-    Args:
-        entropies: (S, C), a line a split.
-        sizes: (S, N) images of each group that are retrieved from.
-        k: depth.
-
-    Example:
-        >>> p_of_fair(np.array([[0.0, 1.0]]), np.array([[2, 2]]), 2).round(4).tolist()
-        [0.6667, 1.0]
-    """
-    found = np.stack(
-        [_tails(own, tuple(size), k) for own, size in zip(entropies, sizes.tolist(), strict=True)]
-    )
-    several = 2.0 if len(found) > 1 else 1.0
-    return np.clip(several * found.mean(axis=0), sys.float_info.min, 1.0)
-
-
-def _tails(entropies: FloatArray, sizes: tuple[int, ...], k: int) -> FloatArray:
-    """(C,) twice the smaller tail; what was drawn counts itself, so that no tail is empty."""
-    ordered, chances = _law(sizes, k)
-    reached = np.concatenate([[0.0], np.cumsum(chances)])
-    least = 0.0 if _is_short(np.array(sizes), k) else 1 / _DRAWN
-    below = reached[np.searchsorted(ordered, entropies + _EQUAL, side="right")]
-    above = reached[-1] - reached[np.searchsorted(ordered, entropies - _EQUAL, side="left")]
-    return np.minimum(2 * np.minimum(below, above) + least, 1.0)
-
-
 @lru_cache(maxsize=64)
 def _law(sizes: tuple[int, ...], k: int) -> tuple[FloatArray, FloatArray]:
-    """(W,) entropies of ways to fill the top, ascending, and their probabilities."""
-    own = np.array(sizes)
-    values, chances = _listed(own, k) if _is_short(own, k) else _drawn(own, k)
-    order = np.argsort(values, kind="stable")
-    return values[order], chances[order]
-
-
-def _is_short(sizes: IntArray, k: int) -> bool:
-    return math.comb(k + len(sizes) - 1, len(sizes) - 1) <= _ENUMERATED
-
-
-def _listed(sizes: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """(W,) entropies of all ways to fill the top, and their probabilities."""
-    from scipy import stats
-
-    ways = np.zeros((1, 0), np.int64)
-    for size in sizes[:-1]:
-        left = k - ways.sum(axis=1)
-        own = np.concatenate([np.arange(min(int(size), int(own)) + 1) for own in left])
-        repeats = np.minimum(int(size), left) + 1
-        ways = np.column_stack([np.repeat(ways, repeats, axis=0), own])
-    ways = np.column_stack([ways, k - ways.sum(axis=1)])
-    ways = ways[ways[:, -1] <= sizes[-1]]
-    chances = stats.multivariate_hypergeom(sizes, k).pmf(ways)
-    return normalised_entropy(ways.astype(np.float64)), np.asarray(chances, np.float64)
-
-
-def _drawn(sizes: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    draws = np.random.default_rng(0).multivariate_hypergeometric(sizes, k, _DRAWN)
-    return normalised_entropy(draws.astype(np.float64)), np.full(_DRAWN, 1 / _DRAWN)
+    """(W,) entropies of ways to fill the top, and their probabilities."""
+    counts, chances = ways_of(np.array(sizes), k)
+    values = normalised_entropy(counts.astype(np.float64))
+    listed = can_list(np.array(sizes), k)
+    return values, np.exp(chances) if listed else np.full(len(values), 1 / len(values))
 
 
 def ends(values: FloatArray, chances: FloatArray, level: float) -> tuple[float, float]:

@@ -146,15 +146,32 @@ def weighted_counts(
         >>> weighted_counts(np.ones((1, 3)), np.array([0, 0, 1]), 2, 2, **tied)
         array([[1.5, 0.5]])
     """
+    found: FloatArray = counted_places(weights, k, ties, blocks) @ np.eye(n_groups)[groups]
+    return found
+
+
+def counted_places(
+    weights: FloatArray, k: int, ties: Ties = "stable", blocks: IntArray | None = None
+) -> FloatArray:
+    """(B, M) how much each place of a ranking counts among the first k.
+
+    Args:
+        weights: see :func:`weighted_counts`.
+        k: see there.
+        ties: see there.
+        blocks: see there.
+
+    Example:
+        >>> counted_places(np.array([[1.0, 0.0, 2.0]]), 2).tolist()
+        [[1.0, 0.0, 1.0]]
+    """
     if blocks is None or ties == "stable":
         reached = np.minimum(np.cumsum(weights, axis=1), k)
-        counted = np.diff(reached, axis=1, prepend=0.0)
-    else:
-        totals = np.add.reduceat(weights, _starts(blocks), axis=1)
-        room = np.clip(k - (np.cumsum(totals, axis=1) - totals), 0.0, totals)
-        part = np.divide(room, totals, out=np.zeros(totals.shape), where=totals > 0)
-        counted = weights * (np.ceil(part) if ties == "all" else part)[:, blocks]
-    found: FloatArray = counted @ np.eye(n_groups)[groups]
+        return np.diff(reached, axis=1, prepend=0.0)
+    totals = np.add.reduceat(weights, _starts(blocks), axis=1)
+    room = np.clip(k - (np.cumsum(totals, axis=1) - totals), 0.0, totals)
+    part = np.divide(room, totals, out=np.zeros(totals.shape), where=totals > 0)
+    found: FloatArray = weights * (np.ceil(part) if ties == "all" else part)[:, blocks]
     return found
 
 

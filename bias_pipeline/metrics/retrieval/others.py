@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,8 +16,10 @@ from bias_pipeline.corpus.intersection import crossed
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.functional.fair_ranker import expected_entropy
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.retrieval.estimates import narrowed
+from bias_pipeline.metrics.retrieval.permuted import permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 IntArray = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
@@ -87,6 +90,8 @@ def other_parts(
 ) -> dict[str, Part]:
     """``other:ATTRIBUTE``, each with what a ranker has to whom its groups are nothing.
 
+    Their p is that of permuted labels, as that of ``score``.
+
     Args:
         ranked: of each seed, see :func:`ranked_others`.
         corpus: whose rows they are.
@@ -120,7 +125,9 @@ def _parts(
         means = [np.nanmean(own.entropies(weights, rows), axis=1) for own in ranked]
         return {part: np.stack(means, axis=-1)}
 
-    own = against(stats.estimate_weighted(corpus.keys[rows], evaluate)[part], null)
+    estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
+    p_value, _ = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
+    own = replace(narrowed(estimates, ranked, stats.level)[part], p_value=p_value)
     fair = Estimate(null, nan, nan, nan, nan, nan, n_seeds=0)
     return {
         part: Part(own, "fraction", *held, nan, range=(0.0, 1.0), neutral=null),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.metrics.functional.retrieval import (
     Ties,
+    counted_places,
     normalised_entropy,
     top_ranks,
     weighted_counts,
@@ -32,6 +34,8 @@ class Ranked:
         groups: (C, M) the images' groups.
         sizes: (K,) images of each group that are retrieved from.
         k: depth.
+        pool: (N,) rows of all images that are retrieved from.
+        codes: (N,) their groups.
         ties: see :func:`~bias_pipeline.metrics.functional.retrieval.weighted_counts`.
         blocks: (C, M) numbers that equally near images share; None: nobody asks.
     """
@@ -40,6 +44,8 @@ class Ranked:
     groups: IntArray
     sizes: IntArray
     k: int
+    pool: IntArray
+    codes: IntArray
     ties: Ties = "stable"
     blocks: IntArray | None = None
 
@@ -78,7 +84,7 @@ class Ranked:
                 top = top_ranks(queries, pictures, depth)
                 blocks = tied(queries, pictures, top)
         sizes = np.bincount(codes, minlength=n_groups)
-        return cls(rows[top], codes[top], sizes, k, ties, blocks)
+        return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reordered(self, order: IntArray) -> Ranked:
         """The same with the first of each ranking in another order; nobody knows of ties then.
@@ -103,8 +109,22 @@ class Ranked:
     @property
     def shares(self) -> FloatArray:
         """(C, K) the groups' shares of the top."""
-        counts = self.counts(np.ones((1, self.images.shape[1])))[0]
+        counts = self.top_counts
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    @property
+    def top_counts(self) -> FloatArray:
+        """(C, K) images of each group at the top."""
+        return self.counts(np.ones((1, self.images.shape[1])))[0]
+
+    @cached_property
+    def counted(self) -> FloatArray:
+        """(C, D) how much each of the first places counts, D being the last that does."""
+        once = np.ones((1, self.images.shape[1]))
+        blocks = [None] * len(self.images) if self.blocks is None else self.blocks
+        lines = [counted_places(once, self.k, self.ties, own) for own in blocks]
+        found = np.concatenate(lines)
+        return found[:, : int(np.flatnonzero(found.any(axis=0)).max()) + 1]
 
     def counts(self, weights: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """(B, C, K) images of each group at the top, images weighted.

@@ -24,6 +24,7 @@ from bias_pipeline.metrics.functional.skew import (
     target_shares,
 )
 from bias_pipeline.metrics.parts import PartName
+from bias_pipeline.metrics.retrieval.estimates import narrowed
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
 
@@ -92,7 +93,10 @@ class Skews:
 
         nulls = self._nulls(ranked, stats.level)
         found: dict[str, Part] = {}
-        for name, own in stats.estimate_weighted(corpus.keys[rows], evaluate).items():
+        estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
+        # NDKL is of all tops up to k, the first of which are far from all images.
+        near = {name: own for name, own in estimates.items() if name != NDKL}
+        for name, own in {**estimates, **narrowed(near, ranked, stats.level)}.items():
             null = nulls[name]
             beside_null = own if math.isnan(null.expected) else against(own, null.expected)
             unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])

@@ -96,6 +96,24 @@ def test_each_concept_retrieves_the_group_it_leans_to(monkeypatch: pytest.Monkey
     assert [share > 0.6 for share in shares] == [number % 2 == 0 for number in range(10)]
 
 
+def test_each_concept_names_the_group_it_leans_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, cell().corpus(), 2.0)
+    lines = {str(line["concept"]): line for line in compute().tables["concepts"]}
+    named = [lines[name]["over_represented"] for name in LEANING]
+    assert named == ["male", "female"] * 5
+    assert max(float(str(lines[name]["p_holm"])) for name in LEANING) < 0.05
+
+
+def test_a_query_that_evens_out_an_uneven_pool_is_not_fair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly as many women as men are retrieved, from a pool of more men: entropy is at its top."""
+    planted(monkeypatch, cell().corpus(), 0.12)
+    found = compute("metric.concepts=[hair,flowers,cooking,zoo,laptop]")
+    lines = found.tables["concepts"]
+    assert {line["over_represented"] for line in lines} == {"female"}
+    assert found.parts["score"].estimate.value > found.parts["null"].estimate.value - 0.03
+    assert found.parts["score"].estimate.p_value < 0.01
+
+
 def test_more_strongly_planted_is_less_fair(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = []
     for strength in (0.0, 0.5, 1.0, 2.0):

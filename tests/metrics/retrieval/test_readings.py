@@ -65,7 +65,8 @@ def read(code: str, ranking: list[int]) -> dict[str, float]:
     named = f"encoder.model={tiny_clip()}"
     metric = compose.cell([f"experiment=retrieval_{code}", named]).build("metric")
     groups = np.array([ranking])
-    ranked = Ranked(np.arange(len(ranking))[None], groups, np.bincount(groups[0]), K)
+    rows = np.arange(len(ranking))
+    ranked = Ranked(rows[None], groups, np.bincount(groups[0]), K, rows, groups[0])
     skews: Skews = metric.skews
     values = skews.values(ranked, np.ones((1, len(ranking))))
     return {str(name): float(found[0, 0]) for name, found in values.items()}
