@@ -73,7 +73,7 @@ NO_MEMORY = (
 # What libraries say of it that have no exception for it.
 _MEMORY_SIGNS = (
     "allocate memory", "not enough memory", "bad_alloc", "failed to map segment",
-    "can't start new thread", "out of memory",
+    "can't start new thread", "could not create a primitive", "out of memory",
 )  # fmt: skip
 
 

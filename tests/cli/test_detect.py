@@ -58,7 +58,11 @@ def test_many_tasks_write_what_one_writes(detect: Detect, run: Run) -> None:
     shutil.rmtree("out")
     for number in range(3):
         assert detect("--shard", f"{number}/3")[0] == 0
-    assert gathered(run) == alone
+    shared = gathered(run)
+    scores = [[own.pop("score") for own in found] for found in (shared, alone)]
+    assert shared == alone
+    # Networks round otherwise in batches of another size, so the last printed digit may differ.
+    assert scores[0] == pytest.approx(scores[1], abs=1.5e-5)
     assert [own["image_id"] for own in alone] == sorted(own["image_id"] for own in alone)
 
 
