@@ -193,7 +193,7 @@ def test_a_table_of_one_group_is_told_how_many_there_are(
     run: Run, scenes: Path, labels: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "men.csv"
-    path.write_text(Path(labels).read_text().replace(",female", ",male"))
+    path.write_text(Path(labels).read_text().replace(",Female", ",Male"))
     code, text = run("audit", captions(scenes), "--attributes", str(path), "--dry-run")
     assert (code, " male, 0 female" in text) == (2, True), text
 
